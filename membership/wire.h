@@ -36,6 +36,8 @@ enum es_wire_type {
 	ES_WIRE_SIZES,		 /* how long responses of a service were; inspector/daemon/observed.h */
 	ES_WIRE_SETTINGS,	 /* the sender's, as in its HELLO, since it has read its configuration anew */
 	ES_WIRE_BY_HAND, /* who wants the ES_WIRE_CHANGE that follows, and why; inspector/daemon/by_hand.h */
+	ES_WIRE_SERVICE_DRAIN, /* a node shall be drained of a service, or not; inspector/member/service_drains.h */
+	ES_WIRE_SERVICE_DRAINS, /* of which services the sender is */
 };
 
 /**

@@ -10,6 +10,7 @@
 
 #include "inspector/base/when.h"
 #include "inspector/cli/cli.h"
+#include "inspector/cli/drain.h"
 #include "inspector/member/by_hand.h"
 
 #define POLL_NS	     200000000L
@@ -17,7 +18,7 @@
 #define KEPT_S	     2.0 /* for a change to be in force, which nobody promises */
 #define SAID_S	     0.3 /* then, for a node's word that it cannot keep it */
 
-static double now_s(void)
+double es_cli_drain_now_s(void)
 {
 	struct timespec ts;
 
@@ -25,8 +26,7 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Reads a time like "2h". Without --for, *@ret_s is 0. */
-static int for_read(const char *text, unsigned long long *ret_s)
+int es_cli_drain_for(const char *text, unsigned long long *ret_s)
 {
 	double span_s = 0;
 
@@ -46,7 +46,7 @@ static int command_send(const struct es_cli *cli, const char *name, long long we
 	struct json_object *request, *result;
 	unsigned long long for_s;
 	const char *node = weight >= 0 || cli->arg_count ? cli->args[0] : NULL;
-	int r = for_read(cli->for_time, &for_s);
+	int r = es_cli_drain_for(cli->for_time, &for_s);
 
 	if (r)
 		return r;
@@ -134,7 +134,7 @@ static int others_ask(const struct es_cli *cli, const char *command)
 static int drain_wait(const struct es_cli *cli, const char *name, double limit_s)
 {
 	const struct timespec pause = {.tv_nsec = POLL_NS};
-	double start = now_s();
+	double start = es_cli_drain_now_s();
 	unsigned long long left = 0;
 	int empty = 0;
 
@@ -148,7 +148,7 @@ static int drain_wait(const struct es_cli *cli, const char *name, double limit_s
 		if (!node || !es_json_is_true(node, "member") ||
 		    strcmp(es_json_string(node, "state"), "draining") != 0) {
 			/* At first the change is still on its way. */
-			if (now_s() - start > 2) {
+			if (es_cli_drain_now_s() - start > 2) {
 				json_object_put(status);
 				return es_cli_fail("%s is not draining: somebody has undrained it, or it has "
 						   "left the cluster",
@@ -164,15 +164,16 @@ static int drain_wait(const struct es_cli *cli, const char *name, double limit_s
 			return es_cli_fail("no other node is up: %s keeps its %llu connections", name, left);
 		}
 		json_object_put(status);
-		if (empty < 3 && now_s() - start > limit_s)
+		if (empty < 3 && es_cli_drain_now_s() - start > limit_s)
 			return es_cli_fail("%s still has %llu connections after %.0f s; it goes on draining",
 					   name, left, limit_s);
 		nanosleep(&pause, NULL);
 	}
 	if (cli->json)
-		printf("{\"node\":\"%s\",\"drained\":true,\"seconds\":%.1f}\n", name, now_s() - start);
+		printf("{\"node\":\"%s\",\"drained\":true,\"seconds\":%.1f}\n", name,
+		       es_cli_drain_now_s() - start);
 	else
-		printf("%s is drained, after %.1f s\n", name, now_s() - start);
+		printf("%s is drained, after %.1f s\n", name, es_cli_drain_now_s() - start);
 	return ES_CLI_OK;
 }
 
@@ -191,9 +192,9 @@ static int is_done(struct json_object *node, int drains, long weight)
 static int kept_check(const struct es_cli *cli, const char *name, int drains, long weight)
 {
 	const struct timespec pause = {.tv_nsec = POLL_NS / 4};
-	double start = now_s(), done = 0;
+	double start = es_cli_drain_now_s(), done = 0;
 
-	while (now_s() - start < KEPT_S && !(done && now_s() - done >= SAID_S)) {
+	while (es_cli_drain_now_s() - start < KEPT_S && !(done && es_cli_drain_now_s() - done >= SAID_S)) {
 		struct json_object *status, *node;
 		int r = es_cli_request(cli, es_cli_command_request("status"), &status), is_self;
 
@@ -202,7 +203,7 @@ static int kept_check(const struct es_cli *cli, const char *name, int drains, lo
 		node = node_find(status, name);
 		is_self = node && es_json_is_true(node, "self");
 		if (!done && is_done(node, drains, weight))
-			done = now_s();
+			done = es_cli_drain_now_s();
 		if (done && es_json_is_true(node, "unkept"))
 			r = es_cli_fail("%s: done, but it cannot keep that over a restart of its daemon: its "
 					"log says why",
@@ -226,6 +227,8 @@ static int drain_run(const struct es_cli *cli)
 		if (*end || !(limit_s >= 0))
 			return es_cli_usage("bad time \"%.80s\": expected seconds", cli->wait);
 	}
+	if (cli->service)
+		return es_cli_drain_service(cli, 1, limit_s);
 	snprintf(command, sizeof(command), "drain%s%s", cli->arg_count ? " " : "",
 		 cli->arg_count ? cli->args[0] : "");
 	r = cli->force ? ES_CLI_OK : others_ask(cli, command);
@@ -242,7 +245,11 @@ static int drain_run(const struct es_cli *cli)
 static int undrain_run(const struct es_cli *cli)
 {
 	char *node = NULL;
-	int r = command_send(cli, "undrain", -1, &node);
+	int r;
+
+	if (cli->service)
+		return es_cli_drain_service(cli, 0, WAIT_FOREVER);
+	r = command_send(cli, "undrain", -1, &node);
 
 	if (!r && node)
 		r = kept_check(cli, node, 0, -1);
@@ -271,6 +278,7 @@ static const struct argp_option drain_options[] = {
 	{"for", ES_CLI_OPT_FOR, "TIME", 0, "end it by itself after so long: 90s, 30m, 1h30m, 7d", 0},
 	{"force", ES_CLI_OPT_FORCE, NULL, 0, "also the only node that is up", 0},
 	{"reason", ES_CLI_OPT_REASON, "TEXT", 0, "shown with it, in nodes and events", 0},
+	{"service", ES_CLI_OPT_SERVICE, "NAME", 0, "of this service alone", 0},
 	{"until-restart", ES_CLI_OPT_UNTIL_RESTART, NULL, 0,
 	 "of this node: the next start of its daemon ends it", 0},
 	{"wait", ES_CLI_OPT_WAIT, "SECONDS", OPTION_ARG_OPTIONAL,
@@ -293,8 +301,9 @@ static const struct argp_option weight_options[] = {
 	{0},
 };
 
-static const struct argp_option reason_options[] = {
+static const struct argp_option undrain_options[] = {
 	{"reason", ES_CLI_OPT_REASON, "TEXT", 0, "shown with it, in nodes and events", 0},
+	{"service", ES_CLI_OPT_SERVICE, "NAME", 0, "of this service alone", 0},
 	{0},
 };
 
@@ -302,7 +311,7 @@ const struct es_cli_command es_cli_undrain = {
 	.name = "undrain",
 	.args_doc = "[NODE]",
 	.doc = "Give a drained or draining node requests again.",
-	.options = reason_options,
+	.options = undrain_options,
 	.args_max = 1,
 	.run = undrain_run,
 };

@@ -132,11 +132,24 @@ static struct json_object *service_of(struct json_object *node, const char *name
 	return es_json_object(node, "");
 }
 
+/* Is the node drained of that service alone? */
+static int is_drained_of(struct json_object *node, const char *name)
+{
+	struct json_object *drains = es_json_array(node, "drained_services");
+
+	for (size_t i = 0; i < json_object_array_length(drains); i++)
+		if (!strcmp(es_json_string(json_object_array_get_idx(drains, i), "service"), name))
+			return 1;
+	return 0;
+}
+
 /* How the service is on a node; of one of a version before, as far as all know. */
 static const char *state_on(struct json_object *node, const char *name)
 {
 	const char *state = es_json_string(service_of(node, name), "state");
 
+	if (is_drained_of(node, name) && (!strcmp(state, "-") || !strcmp(state, "up")))
+		return "drained";
 	if (strcmp(state, "-") != 0)
 		return state;
 	if (is_among(es_json_array(node, "lacks"), name))
@@ -174,8 +187,8 @@ static const char *elsewhere(struct json_object *service, struct json_object *no
 /* "up", or all that is not: "down on n2, n4; degraded on n3". A node that drains serves what it has. */
 static void print_state(struct es_table *table, struct json_object *nodes, struct json_object *service)
 {
-	static const char *const states[] = {"down",   "degraded", "pending", "left",
-					     "absent", "silent",   "refused"};
+	static const char *const states[] = {"down", "degraded", "pending", "drained",
+					     "left", "absent",	 "silent",  "refused"};
 	size_t len, count = json_object_array_length(nodes);
 	const char *name = es_json_string(service, "name");
 	char *text = NULL, rest[256];

@@ -25,6 +25,7 @@
  * of theirs. The other family's lose nothing by that.
  * @mistimed_until_ns: until when its clock is too far from this node's for it to take anything, be there others or not
  * @unsure_until_ns: some node has refused for want of a lease
+ * @drained: a bit for each service of which the node is drained
  * @lost_ns: when it was last lost, in other ways than by leaving in order; 0: never
  * @makes: of what its version makes a connection, ES_MAKES_*
  * @back_ns: since when it has served each service again, after it had not; 0: always
@@ -41,6 +42,7 @@ struct es_health {
 	_Atomic unsigned char understands[ES_NODES_MAX];
 	_Atomic unsigned char makes[ES_NODES_MAX];
 	_Atomic unsigned long long back_ns[ES_NODES_MAX][ES_CONF_SERVICES_MAX];
+	_Atomic unsigned long long drained[ES_NODES_MAX];
 };
 
 #define ES_MAKES_OF_HANDSHAKES 1 /* of the ACK alone that completes a handshake (ES_NACK_MADE) */
@@ -180,6 +182,12 @@ unsigned long long es_health_lost_ns(const struct es_health *health, unsigned in
 static inline enum es_node_state es_health_state(const struct es_health *health, unsigned int node)
 {
 	return (enum es_node_state)atomic_load_explicit(&health->state[node], memory_order_relaxed);
+}
+
+static inline int es_health_is_drained(const struct es_health *health, unsigned int node,
+				       unsigned int service)
+{
+	return atomic_load_explicit(&health->drained[node], memory_order_relaxed) >> service & 1;
 }
 
 static inline void es_health_set_state(struct es_health *health, unsigned int node, enum es_node_state state)

@@ -86,7 +86,8 @@ static struct json_object *names_of(const struct es_conf *conf, __u64 services)
 	return names;
 }
 
-/* The services whose server fails its check on each node, and those that it lacks a server for, by what it says. */
+/* The services whose server fails its check on each node, those that it lacks a server for, by what it says, and those of which it
+ * is drained. */
 static void es_daemon_report_failing(const struct es_daemon *d, struct json_object *report)
 {
 	const struct es_conf *conf = d->cluster->conf;
@@ -102,6 +103,8 @@ static void es_daemon_report_failing(const struct es_daemon *d, struct json_obje
 			names_of(conf, is_self ? d->serving.now.failing : d->serving.failing[i]));
 		json_object_object_add(node, "lacks",
 				       names_of(conf, is_self ? d->serving.now.lacks : d->serving.lacks[i]));
+		json_object_object_add(node, "drained_services",
+				       es_service_drains_json(d->service_drains.of[i]));
 	}
 }
 
@@ -351,6 +354,8 @@ int es_daemon_register(struct es_daemon *d)
 		{"trace", es_daemon_trace_command},
 		{"rollout", es_daemon_rollout_command},
 		{"restart", es_daemon_command_restart},
+		{"drain_service", es_daemon_drain_service},
+		{"undrain_service", es_daemon_undrain_service},
 	};
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {

@@ -21,6 +21,14 @@ int es_daemon_undrain(void *ctx, struct json_object *request, struct json_object
 int es_daemon_weight(void *ctx, struct json_object *request, struct json_object **ret_result,
 		     struct es_conf_error *err);
 
+/* es_daemon_named_node() - that a request names, or this one; -1 and @err for an unknown one */
+int es_daemon_named_node(const struct es_daemon *daemon, struct json_object *request,
+			 struct es_conf_error *err);
+
+/* es_daemon_by_hand_take() - who wants it, why, and for how long. Returns 0, or -EINVAL and @err. */
+int es_daemon_by_hand_take(const struct es_daemon *daemon, struct json_object *request,
+			   struct es_wire_by_hand *word, struct es_conf_error *err);
+
 /* commands_events.c */
 int es_daemon_events(void *ctx, struct json_object *request, struct json_object **ret_result,
 		     struct es_conf_error *err);

@@ -10,8 +10,7 @@
 #include "inspector/daemon/commands.h"
 #include "inspector/member/by_hand.h"
 
-/* The node that a request names, or this one; -1 and @err for an unknown one. */
-static int named_node(const struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
+int es_daemon_named_node(const struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
 {
 	struct json_object *name = NULL;
 
@@ -41,8 +40,8 @@ static void text_take(struct json_object *request, const char *key, char *text, 
 			*c = ' ';
 }
 
-static int word_take(const struct es_daemon *d, struct json_object *request, struct es_wire_by_hand *word,
-		     struct es_conf_error *err)
+int es_daemon_by_hand_take(const struct es_daemon *d, struct json_object *request,
+			   struct es_wire_by_hand *word, struct es_conf_error *err)
 {
 	struct json_object *for_s = NULL;
 	char by[ES_WIRE_WHO_SIZE / 2] = "";
@@ -77,7 +76,7 @@ static int change(struct es_daemon *d, struct json_object *request, struct es_wi
 		  struct json_object **ret_result, struct es_conf_error *err)
 {
 	const char *name = d->conf->nodes[word->node].name;
-	int rc = word_take(d, request, word, err);
+	int rc = es_daemon_by_hand_take(d, request, word, err);
 
 	if (rc)
 		return rc;
@@ -98,7 +97,7 @@ int es_daemon_drain(void *ctx, struct json_object *request, struct json_object *
 	struct es_wire_by_hand word = {.what = ES_WIRE_CHANGE_STATE, .value = ES_NODE_DRAINING};
 	struct json_object *until = NULL;
 	struct es_daemon *d = ctx;
-	int node = named_node(d, request, err);
+	int node = es_daemon_named_node(d, request, err);
 
 	if (node < 0)
 		return -ENOENT;
@@ -121,7 +120,7 @@ int es_daemon_undrain(void *ctx, struct json_object *request, struct json_object
 		      struct es_conf_error *err)
 {
 	struct es_wire_by_hand word = {.what = ES_WIRE_CHANGE_STATE, .value = ES_NODE_UP};
-	int node = named_node(ctx, request, err);
+	int node = es_daemon_named_node(ctx, request, err);
 
 	if (node < 0)
 		return -ENOENT;
@@ -134,7 +133,7 @@ int es_daemon_weight(void *ctx, struct json_object *request, struct json_object 
 {
 	struct es_wire_by_hand word = {.what = ES_WIRE_CHANGE_WEIGHT};
 	struct json_object *weight = NULL;
-	int node = named_node(ctx, request, err);
+	int node = es_daemon_named_node(ctx, request, err);
 	int64_t value;
 
 	if (node < 0)

@@ -255,6 +255,9 @@ static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err
 	if (!rc)
 		rc = es_daemon_state_path(d, ".rollout", d->rollout_path, sizeof(d->rollout_path));
 	if (!rc)
+		rc = es_daemon_state_path(d, ".services", d->service_drains.path,
+					  sizeof(d->service_drains.path));
+	if (!rc)
 		rc = es_control_new(d->loop, d->control_path, &d->control, err);
 	if (!rc)
 		rc = es_daemon_register(d);
@@ -481,6 +484,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_daemon_trace_stop(d);
 	es_daemon_request_log_stop(d);
 	es_daemon_rates_stop(d);
+	es_daemon_service_drains_free(d);
 	es_daemon_poison_stop(d);
 	if (d->datapath && d->detach_on_exit)
 		es_datapath_detach(d->datapath_kind, &d->datapath_params);

@@ -28,6 +28,7 @@
 #include "inspector/daemon/rollout.h"
 #include "inspector/daemon/route.h"
 #include "inspector/daemon/serving.h"
+#include "inspector/daemon/service_drains.h"
 #include "inspector/daemon/settings.h"
 #include "inspector/daemon/start_settings.h"
 #include "inspector/daemon/contents.h"
@@ -72,6 +73,7 @@ struct es_daemon {
 	struct es_daemon_trace trace;
 	struct es_daemon_request_log request_log;
 	struct es_daemon_rates rates;
+	struct es_daemon_service_drains service_drains;
 	struct es_daemon_rollout rollout;
 	struct es_daemon_settings settings;
 	struct es_daemon_poison poison;

@@ -172,6 +172,7 @@ static void on_view(void *ctx, struct es_group_id self, const struct es_group_id
 	es_cluster_watch_view(m, count);
 	es_group_view(&m->group, self, members, count, leavers, leaver_count, es_membership_now_ms());
 	es_by_hand_view(m);
+	es_daemon_service_drains_view(m->daemon);
 	es_daemon_contents_view(m->daemon->contents, self, members, count, es_membership_now_ms());
 }
 
@@ -201,6 +202,10 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 			load_take(m, from, payload, payload_len);
 		if (type == ES_WIRE_BY_HAND)
 			es_by_hand_message(m, payload, payload_len);
+		if (type == ES_WIRE_SERVICE_DRAIN)
+			es_daemon_service_drains_wish(m->daemon, payload, payload_len);
+		if (type == ES_WIRE_SERVICE_DRAINS)
+			es_daemon_service_drains_said(m->daemon, payload, payload_len);
 		if (type == ES_WIRE_SIZES)
 			es_observed_message(m->daemon, payload, payload_len);
 		es_daemon_contents_message(m->daemon->contents, from, type, payload, payload_len,
@@ -367,6 +372,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 		es_membership_load_send(m);
 	server_watch(m);
 	es_by_hand_tick(m);
+	es_daemon_service_drains_tick(m->daemon);
 	es_story_tick(m);
 	contents_watch(m);
 	es_bus_dispatch(m->bus);
@@ -437,6 +443,7 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 		      state->served_epoch, m->lease_ms, PATIENCE_MS);
 	es_group_start(&m->group, state->doubt_ns / 1000000, es_membership_now_ms());
 	es_by_hand_begin(m);
+	es_daemon_service_drains_begin(m->daemon);
 	describe(m);
 	m->is_silent = 1;
 	snprintf(m->why, sizeof(m->why), "starting");

@@ -230,6 +230,7 @@ static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_
 	es_daemon_metrics_rebind(d);
 	es_daemon_request_log_rebind(d);
 	es_daemon_rates_rebind(d);
+	es_daemon_service_drains_rebind(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);
 	es_daemon_checks_rebind(d);

@@ -204,9 +204,11 @@ static void add_checks(struct es_daemon *d, struct es_serving *now, __u64 refuse
 
 void es_daemon_serving_given(struct es_daemon *d)
 {
-	__u64 given = es_health_state(&d->health, d->cluster->self) == ES_NODE_DRAINING
+	unsigned int self = d->cluster->self;
+	__u64 given = es_health_state(&d->health, self) == ES_NODE_DRAINING
 			      ? ~0ULL
-			      : d->serving.now.elsewhere;
+			      : d->serving.now.elsewhere |
+					atomic_load_explicit(&d->health.drained[self], memory_order_relaxed);
 
 	if (d->datapath)
 		__atomic_store_n(&es_datapath_state(d->datapath)->worker[0].given_services, given,
@@ -295,7 +297,10 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 
 const char *es_daemon_serving_text(const struct es_daemon *d, unsigned int node)
 {
-	return node == d->cluster->self ? d->serving.now.text : d->serving.text[node];
+	const char *text = node == d->cluster->self ? d->serving.now.text : d->serving.text[node];
+
+	/* Of one that could serve all. */
+	return *text ? text : d->service_drains.text[node];
 }
 
 void es_daemon_serving_lacks(struct es_daemon *d, unsigned int node, __u64 lacks)

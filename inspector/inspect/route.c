@@ -128,6 +128,10 @@ static void es_router_look(struct es_router *router, unsigned int service, unsig
 		}
 		node->is_target = es_cluster_is_target_of(cluster, router->health, i, family, now_ns);
 		node->is_draining = es_cluster_is_last_resort(cluster, router->health, i, family, now_ns);
+		if (node->is_target && es_health_is_drained(router->health, i, service)) {
+			node->is_target = 0;
+			node->is_draining = 1;
+		}
 		if (is_new && router->shared && router->shared->load)
 			es_load_estimate(&router->shared->load[i], now_ns, node);
 	}

@@ -121,6 +121,17 @@ static struct es_page_cell told(struct json_object *node, struct json_object *se
 	return cell;
 }
 
+/* Is the node drained of that service alone? */
+static int is_drained_of(struct json_object *node, const char *service)
+{
+	struct json_object *drains = es_json_array(node, "drained_services");
+
+	for (size_t i = 0; i < json_object_array_length(drains); i++)
+		if (!strcmp(es_json_string(json_object_array_get_idx(drains, i), "service"), service))
+			return 1;
+	return 0;
+}
+
 struct es_page_cell es_page_cell(struct json_object *node, const char *service)
 {
 	static const char *const away[] = {"absent", "left", "refused", "silent", NULL};
@@ -131,8 +142,13 @@ struct es_page_cell es_page_cell(struct json_object *node, const char *service)
 	if (!es_json_is_true(node, "answers"))
 		return (struct es_page_cell){ES_PAGE_AWAY, "not answering", ""};
 	own = named(services, service);
-	if (own && *text_of(own, "state"))
-		return told(node, own);
+	if (own && *text_of(own, "state")) {
+		struct es_page_cell cell = told(node, own);
+
+		if (cell.kind == ES_PAGE_UP && is_drained_of(node, service))
+			return (struct es_page_cell){ES_PAGE_DEGRADED, "drained", ""};
+		return cell;
+	}
 	if (!own && json_object_array_length(services))
 		return (struct es_page_cell){ES_PAGE_ELSEWHERE, "not here", ""};
 	return guess(node, service);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_SERVICE_DRAINS_H
+#define ES_DAEMON_SERVICE_DRAINS_H
+
+/*
+ * Of which services each node is drained. Such a node is given nothing new of them, and is asked only when no other node serves;
+ * its connections move away with their next request. It inspects as before. A node of the version before does not know of it,
+ * and gives it requests as ever.
+ */
+#include <json-c/json.h>
+#include "inspector/base/error.h"
+#include "inspector/member/service_drains.h"
+
+struct es_daemon;
+
+/**
+ * struct es_daemon_service_drains
+ * @of: of each node; NULL: it has said nothing; @text: the same for people; @told: this node's own, as last told
+ * @end_ms: of this node's, by CLOCK_MONOTONIC: when the first of them ends by itself; 0: none does
+ */
+struct es_daemon_service_drains {
+	struct es_service_drains *of[ES_NODES_MAX];
+	struct es_service_drains told;
+	char text[ES_NODES_MAX][192];
+	char path[256];
+	uint8_t was_member[ES_NODES_MAX];
+	unsigned long long end_ms[ES_CONF_SERVICES_MAX];
+};
+
+/* es_service_drains_begin() - what the file has is this node's, before it joins */
+void es_daemon_service_drains_begin(struct es_daemon *daemon);
+void es_daemon_service_drains_free(struct es_daemon *daemon);
+
+/* es_daemon_service_drains_rebind() - services may have other numbers */
+void es_daemon_service_drains_rebind(struct es_daemon *daemon);
+
+/* es_daemon_service_drains_view() - others may have come: tell them of this node */
+void es_daemon_service_drains_view(struct es_daemon *daemon);
+
+/* es_daemon_service_drains_wish(), _said() - from the bus: of this node, what it shall do; of any, what holds */
+void es_daemon_service_drains_wish(struct es_daemon *daemon, const void *payload, size_t len);
+void es_daemon_service_drains_said(struct es_daemon *daemon, const void *payload, size_t len);
+
+/* es_daemon_service_drains_tick() - ends those whose time is over */
+void es_daemon_service_drains_tick(struct es_daemon *daemon);
+
+/* The control commands drain_service and undrain_service; es_control_fn whose context is the daemon. */
+int es_daemon_drain_service(void *ctx, struct json_object *request, struct json_object **ret_result,
+			    struct es_conf_error *err);
+int es_daemon_undrain_service(void *ctx, struct json_object *request, struct json_object **ret_result,
+			      struct es_conf_error *err);
+
+#endif
