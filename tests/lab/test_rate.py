@@ -26,7 +26,7 @@ def _inspect(request):
 
 @pytest.fixture(scope="module", name="lab")
 def _lab(inspect):
-    with Lab(nodes=3, policy="wrr", client_addresses=3, settings={"service.inspect": inspect}) as lab:
+    with Lab(nodes=3, policy="wrr", client_addresses=3, timeout=60, settings={"service.inspect": inspect}) as lab:
         with open(lab.config_file, "a", encoding="utf-8") as handle:
             handle.write(RULES)
         for node in lab.nodes:
