@@ -120,6 +120,41 @@ static void es_check_ids(struct es_conf_parse *p)
 	}
 }
 
+/* Who else, of the nodes before @i, is called @route? NULL: nobody */
+static const char *es_route_owner(const struct es_conf *conf, unsigned int i, const char *route)
+{
+	for (unsigned int k = 0; k < i; k++)
+		for (const char *other = NULL; (other = es_conf_route_next(&conf->nodes[k], other));)
+			if (!strcmp(other, route))
+				return conf->nodes[k].name;
+	return NULL;
+}
+
+/* A value names one node. */
+static void es_check_routes(struct es_conf_parse *p, unsigned int i)
+{
+	const struct es_conf_node *node = &p->conf->nodes[i];
+	int line = es_conf_line_of(&p->nodes[i], ES_CONF_NODE, "route"), is_asked = 0;
+
+	if (node->routes.count > ES_CONF_ROUTES_MAX) {
+		es_conf_fail(p, line, "node %s: route: %u of them: expected at most %d", node->name,
+			     node->routes.count, ES_CONF_ROUTES_MAX);
+		return;
+	}
+	for (const char *route = NULL; (route = es_conf_route_next(node, route));) {
+		const char *owner = es_route_owner(p->conf, i, route);
+
+		if (owner)
+			es_conf_fail(p, line, "node %s: route = %s: also of node %s: expected one of its own",
+				     node->name, route, owner);
+	}
+	for (unsigned int k = 0; k < p->conf->rule_count; k++)
+		is_asked |= p->conf->rules[k].affinity == ES_CONF_AFFINITY_ROUTE;
+	if (node->routes.count && !is_asked)
+		es_conf_warn(p, line, "node %s: route = %s has no effect: no rule has affinity = route",
+			     node->name, node->routes.text);
+}
+
 static int es_check_nodes(struct es_conf_parse *p)
 {
 	struct es_conf *conf = p->conf;
@@ -138,6 +173,7 @@ static int es_check_nodes(struct es_conf_parse *p)
 		/* Another one may have its address since. */
 		if (p->nodes[i].wrong || node->removed)
 			continue;
+		es_check_routes(p, i);
 		if (!p->nodes[0].wrong &&
 		    es_addr_is_v4(&node->address) != es_addr_is_v4(&conf->nodes[0].address))
 			es_conf_fail(

@@ -465,6 +465,8 @@ void es_conf_free(struct es_conf **conf)
 		rule_free(&(*conf)->rules[i]);
 	for (unsigned int i = 0; i < (*conf)->service_count; i++)
 		service_free(&(*conf)->services[i]);
+	for (unsigned int i = 0; i < (*conf)->node_count; i++)
+		free((*conf)->nodes[i].routes.text);
 	free((*conf)->warning);
 	free((*conf)->status.allow.text);
 	free((*conf)->status.names.text);

@@ -92,21 +92,6 @@ struct es_conf_inspector {
 };
 
 /**
- * struct es_conf_node
- * @address: on the private network, of either family, the same for all nodes; @id: corosync's, 0: not written, of no node then
- * @removed: there is none any more, and its place in the list is kept: nodes know each other by it. @weight is 0 then.
- */
-struct es_conf_node {
-	char name[ES_CONF_NAME_SIZE];
-	struct es_addr address;
-	unsigned int weight;
-	char interface[ES_CONF_IFNAME_SIZE];
-	char cluster_interface[ES_CONF_IFNAME_SIZE];
-	unsigned int id;
-	int removed;
-};
-
-/**
  * struct es_conf_list - { "a", "b" }
  * @count: of values; 0: the list is not there
  * @used: bytes of @text, which has the values one behind the other, each with its NUL; the configuration owns it
@@ -124,6 +109,33 @@ static inline const char *es_conf_list_next(const struct es_conf_list *list, con
 		return (const char *)0;
 	item = item ? item + __builtin_strlen(item) + 1 : list->text;
 	return item < list->text + list->used ? item : (const char *)0;
+}
+
+#define ES_CONF_ROUTES_MAX 16 /* of a node */
+
+/**
+ * struct es_conf_node
+ * @address: on the private network, of either family, the same for all nodes; @id: corosync's, 0: not written, of no node then
+ * @removed: there is none any more, and its place in the list is kept: nodes know each other by it. @weight is 0 then.
+ * @routes: what the values of cookies and headers call it (es_conf_route_next())
+ */
+struct es_conf_node {
+	char name[ES_CONF_NAME_SIZE];
+	struct es_addr address;
+	unsigned int weight;
+	char interface[ES_CONF_IFNAME_SIZE];
+	char cluster_interface[ES_CONF_IFNAME_SIZE];
+	unsigned int id;
+	int removed;
+	struct es_conf_list routes;
+};
+
+/* What values call @node: the next after @route, from NULL on; NULL after the last. Where the file says nothing, its name. */
+static inline const char *es_conf_route_next(const struct es_conf_node *node, const char *route)
+{
+	if (node->routes.count)
+		return es_conf_list_next(&node->routes, route);
+	return route ? (const char *)0 : node->name;
 }
 
 /**
@@ -162,8 +174,14 @@ enum es_conf_otherwise { ES_CONF_OTHERWISE_ANY, ES_CONF_OTHERWISE_REJECT };
 /* ES_CONF_DENY_NO: served, whatever the rules behind it say */
 enum es_conf_deny { ES_CONF_DENY_UNSAID, ES_CONF_DENY_YES, ES_CONF_DENY_NO };
 
-/* By what a rule keeps requests on one node: a cookie's or header's value, or the client's address. */
-enum es_conf_affinity { ES_CONF_AFFINITY_NONE, ES_CONF_AFFINITY_VALUE, ES_CONF_AFFINITY_SOURCE };
+/* By what a rule keeps requests on one node: a cookie's or header's value, the client's address, or the node that such a value
+ * names. */
+enum es_conf_affinity {
+	ES_CONF_AFFINITY_NONE,
+	ES_CONF_AFFINITY_VALUE,
+	ES_CONF_AFFINITY_SOURCE,
+	ES_CONF_AFFINITY_ROUTE,
+};
 
 #define ES_CONF_RATE_SIZE   16
 #define ES_CONF_DENY_STATUS 403 /* where the file gives none */
@@ -563,6 +581,9 @@ unsigned long long es_conf_digest(const char *text, size_t size);
 
 /* es_conf_rule_digest() - the same for two rules that say the same, on any machine */
 __u64 es_conf_rule_digest(const struct es_conf_rule *rule);
+
+/* es_conf_routes_digest() - the same for two files whose nodes have the same routes; 0: none is written down */
+__u64 es_conf_routes_digest(const struct es_conf *conf);
 
 /* es_conf_network_parse() - "192.0.2.0/24", "2001:db8::/32" or an address; bits behind the prefix must be 0. 0 or -EINVAL. */
 int es_conf_network_parse(const char *text, struct es_prefix *ret_network);

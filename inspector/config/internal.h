@@ -57,6 +57,7 @@ enum es_conf_item {
 	ES_CONF_ITEM_CALLED, /* what a node is called: a host name, *.DOMAIN or an address */
 	ES_CONF_ITEM_PARAMETER,
 	ES_CONF_ITEM_STATUS, /* of an answer, or FIRST..LAST */
+	ES_CONF_ITEM_ROUTE,  /* as a value of a cookie has it */
 };
 
 /* @unavailable: known, but refused in this version */
@@ -175,6 +176,7 @@ int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value,
 int es_conf_statuses_parse(const char *text, unsigned int *ret_first, unsigned int *ret_last);
 
 int es_conf_token_is_valid(const char *text, size_t len);
+#define ES_CONF_TOKEN_EXPECTED "1..63 characters without space or any of ()<>@,;:/[]?={}"
 
 /* Has the path or suffix @text a %XX that is a character of ASCII, and need not be written so? */
 int es_conf_item_is_escaped(enum es_conf_item item, const char *text);

@@ -310,6 +310,10 @@ int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value,
 	case ES_CONF_ITEM_STATUS:
 		is_valid = es_statuses_are_valid(text, ret_expected);
 		break;
+	case ES_CONF_ITEM_ROUTE:
+		*ret_expected = ES_CONF_TOKEN_EXPECTED;
+		is_valid = strlen(text) < ES_CONF_NAME_SIZE && es_conf_token_is_valid(text, strlen(text));
+		break;
 	}
 	if (is_valid && strlen(text) >= ES_CONF_PATH_SIZE) {
 		*ret_expected = "at most 255 characters";

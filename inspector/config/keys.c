@@ -142,6 +142,7 @@ static const struct es_conf_choice denials[] = {
 static const struct es_conf_choice affinities[] = {
 	{"yes", ES_CONF_AFFINITY_VALUE},
 	{"source", ES_CONF_AFFINITY_SOURCE},
+	{"route", ES_CONF_AFFINITY_ROUTE},
 	{"no", ES_CONF_AFFINITY_NONE},
 	{NULL, 0},
 };
@@ -235,6 +236,7 @@ static const struct es_conf_key node_keys[] = {
 	VALUE(node, cluster_interface, OPTIONAL, IFNAME),
 	NUMBER(node, id, "0", 0, 2147483647, "corosync's nodeid, which earshot corosync-conf prints", NULL),
 	CHOICE(node, removed, "no", yes_no),
+	LIST(node, "route", routes, ROUTE),
 	{.name = NULL},
 };
 

@@ -138,15 +138,19 @@ static int es_check_rule_nodes(const struct es_rule_check *c)
 static int es_check_rule_says(const struct es_rule_check *c)
 {
 	const struct es_conf_rule *rule = c->rule;
+	/* of those that a value decides */
+	const char *kind = rule->affinity == ES_CONF_AFFINITY_VALUE   ? "yes"
+			   : rule->affinity == ES_CONF_AFFINITY_ROUTE ? "route"
+								      : NULL;
 
-	if (rule->affinity == ES_CONF_AFFINITY_VALUE && !rule->cookie[0] == !rule->header[0])
-		return es_rule_fail(c, "affinity",
-				    "affinity = yes: expected either cookie or header besides");
-	if (rule->affinity == ES_CONF_AFFINITY_VALUE && strchr(rule->header, ':'))
+	if (kind && !rule->cookie[0] == !rule->header[0])
+		return es_rule_fail(c, "affinity", "affinity = %s: expected either cookie or header besides",
+				    kind);
+	if (kind && strchr(rule->header, ':'))
 		return es_rule_fail(
 			c, "header",
-			"header = %.80s: always the same value: with affinity = yes expected a name",
-			rule->header);
+			"header = %.80s: always the same value: with affinity = %s expected a name",
+			rule->header, kind);
 	if (rule->deny != ES_CONF_DENY_YES && (rule->status || rule->body[0]))
 		return es_rule_fail(c, rule->status ? "status" : "body",
 				    "%s: nothing is answered: expected deny = yes besides",
@@ -376,4 +380,22 @@ __u64 es_conf_rule_digest(const struct es_conf_rule *rule)
 		}
 	}
 	return es_siphash_final(&digest.state, digest.word, digest.bytes);
+}
+
+__u64 es_conf_routes_digest(const struct es_conf *conf)
+{
+	static const struct es_sipkey key;
+	struct es_digest digest = {};
+	unsigned int count = 0;
+
+	es_siphash_init(&digest.state, &key);
+	for (unsigned int i = 0; i < conf->node_count; i++) {
+		const struct es_conf_node *node = &conf->nodes[i];
+
+		if (node->routes.count)
+			es_digest_put(&digest, node->name, strlen(node->name) + 1);
+		es_digest_put(&digest, node->routes.text, node->routes.used);
+		count += node->routes.count;
+	}
+	return count ? es_siphash_final(&digest.state, digest.word, digest.bytes) : 0;
 }

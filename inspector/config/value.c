@@ -297,7 +297,7 @@ static int es_value_policy(const struct es_value *v, char *field)
 
 static int es_value_token(const struct es_value *v, char *field)
 {
-	static const char expected[] = "expected 1..63 characters without space or any of ()<>@,;:/[]?={}";
+	static const char expected[] = "expected " ES_CONF_TOKEN_EXPECTED;
 
 	if (!es_conf_token_is_valid(v->text, strlen(v->text)))
 		return es_value_fail(v, expected);

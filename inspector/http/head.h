@@ -214,6 +214,10 @@ bool es_http_head_find_nth(const struct es_http_head *h, const char *buf, const 
 bool es_http_head_cookie(const struct es_http_head *h, const char *buf, const char *name,
 			 const char **ret_value, size_t *ret_len);
 
+/* The same for the @n-th cookie of that name, from 0 on: of several paths, the longest one's comes first. */
+bool es_http_head_cookie_nth(const struct es_http_head *h, const char *buf, const char *name, uint32_t n,
+			     const char **ret_value, size_t *ret_len);
+
 /*
  * The host (and port) the request is for: the target's authority if it has one, else the Host header (RFC
  * 9112 section 3.3). Returns as es_http_head_find().

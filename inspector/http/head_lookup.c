@@ -32,8 +32,8 @@ bool es_http_head_find(const struct es_http_head *h, const char *buf, const char
 	return es_http_head_find_nth(h, buf, name, 0, ret_value, ret_len);
 }
 
-bool es_http_head_cookie(const struct es_http_head *h, const char *buf, const char *name,
-			 const char **ret_value, size_t *ret_len)
+bool es_http_head_cookie_nth(const struct es_http_head *h, const char *buf, const char *name, uint32_t n,
+			     const char **ret_value, size_t *ret_len)
 {
 	size_t len = strlen(name);
 
@@ -49,7 +49,7 @@ bool es_http_head_cookie(const struct es_http_head *h, const char *buf, const ch
 			if (!memchr(buf + pair.off, '=', pair.len) ||
 			    !es_http_span_next(buf, '=', &value, &key))
 				continue;
-			if (key.len != len || memcmp(buf + key.off, name, len) != 0)
+			if (key.len != len || memcmp(buf + key.off, name, len) != 0 || n--)
 				continue;
 			value = es_http_span_trim(buf, value.off, value.off + value.len);
 			*ret_value = buf + value.off;
@@ -58,6 +58,12 @@ bool es_http_head_cookie(const struct es_http_head *h, const char *buf, const ch
 		}
 	}
 	return false;
+}
+
+bool es_http_head_cookie(const struct es_http_head *h, const char *buf, const char *name,
+			 const char **ret_value, size_t *ret_len)
+{
+	return es_http_head_cookie_nth(h, buf, name, 0, ret_value, ret_len);
 }
 
 bool es_http_head_host(const struct es_http_head *h, const char *buf, const char **ret_value, size_t *ret_len)

@@ -142,6 +142,15 @@ static void page_put(struct es_text *out, const struct es_conf_service *service)
 	word_put(out, begun);
 }
 
+/* Of nodes whose names are not what cookies call them; the version before knows no others. */
+static void routes_put(struct es_text *out, const struct es_conf *conf)
+{
+	unsigned long long digest = es_conf_routes_digest(conf);
+
+	if (digest)
+		line(out, "=node.routes=%016llx\n", digest);
+}
+
 /*
  * Each rule by name, so that one that differs can be named, its place included: the first one that matches
  * wins. All of them in one line besides, for those that do not fit.
@@ -336,6 +345,7 @@ size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 		line(&out, "=ring_hash=jhash\n");
 	services_put(&out, conf);
 	nodes_put(&out, conf);
+	routes_put(&out, conf);
 	plugins_put(&out, conf, plugins);
 	rules_put(&out, conf);
 	line(&out, "version=%s\n", EARSHOT_VERSION);

@@ -181,3 +181,55 @@ int es_rule_affinity_value(const struct es_conf_rule *conf, const struct es_requ
 		       ? es_http_head_cookie(request->head, request->text, conf->cookie, ret_value, ret_len)
 		       : es_http_head_find(request->head, request->text, conf->header, ret_value, ret_len);
 }
+
+#define ES_ROUTE_VALUES_MAX 8 /* each look-up reads the whole head, which a client may fill with them */
+
+/* Does @value name a node by @route? */
+static int es_route_is(const char *value, size_t len, const char *route)
+{
+	size_t size = strlen(route);
+
+	return len >= size && !memcmp(value + len - size, route, size) &&
+	       (len == size || value[len - size - 1] == '.');
+}
+
+static int es_route_node(const struct es_conf *conf, const char *value, size_t len)
+{
+	size_t longest = 0;
+	int node = -1;
+
+	if (len >= 2 && value[0] == '"' && value[len - 1] == '"') { /* RFC 6265 section 4.1.1 */
+		value++;
+		len -= 2;
+	}
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		for (const char *route = NULL; (route = es_conf_route_next(&conf->nodes[i], route));) {
+			size_t size = strlen(route);
+
+			if (size <= longest || !es_route_is(value, len, route))
+				continue;
+			longest = size;
+			node = (int)i;
+		}
+	return node;
+}
+
+int es_rule_route(const struct es_conf *conf, const struct es_conf_rule *rule,
+		  const struct es_request_view *request)
+{
+	const struct es_http_head *head = request->head;
+	const char *value;
+	size_t len;
+	int node;
+
+	for (uint32_t n = 0;
+	     head && n < ES_ROUTE_VALUES_MAX &&
+	     (rule->cookie[0] ? es_http_head_cookie_nth(head, request->text, rule->cookie, n, &value, &len)
+			      : es_http_head_find_nth(head, request->text, rule->header, n, &value, &len));
+	     n++) {
+		node = es_route_node(conf, value, len);
+		if (node >= 0)
+			return node;
+	}
+	return -1;
+}

@@ -207,15 +207,57 @@ static void es_explain_info(const struct es_cluster_view *view, const char *who,
 /* Rules about which only the first that matches counts, by what they say; NULL: none did. */
 struct es_rules_first {
 	const struct es_rule *affinity; /* whose cookie or header it is */
+	const struct es_rule *route;	/* ahead of that one: whose cookie or header names a node */
+	unsigned int node;		/* the one */
 	const struct es_rule *deny;
 	const struct es_rule *rate;
 };
 
+/* Has no rule before said which node @rule's cookie, header or client belongs to? Behind one that names a node stands
+ * another kind, for when that node cannot serve. */
+static int es_rule_adds_affinity(const struct es_rule *rule, const struct es_rules_first *first)
+{
+	int is_route = rule->conf->affinity == ES_CONF_AFFINITY_ROUTE;
+
+	return rule->conf->affinity && !first->affinity && !(is_route && first->route);
+}
+
 /* Does @rule say anything that no rule before it has said? @new: of what the URL table has, too */
 static int es_rule_adds(const struct es_rule *rule, const struct es_rules_first *first, __u32 new)
 {
-	return new || (rule->conf->affinity && !first->affinity) || (rule->conf->deny && !first->deny) ||
+	return new || es_rule_adds_affinity(rule, first) || (rule->conf->deny && !first->deny) ||
 	       (rule->conf->rate[0] && !first->rate);
+}
+
+/* "cookie SID" or "header X-User" or what else decides about @conf's affinity */
+static const char *es_affinity_name(const struct es_conf_rule *conf, char *text, size_t size)
+{
+	if (conf->affinity == ES_CONF_AFFINITY_SOURCE)
+		return "the client's address";
+	snprintf(text, size, "%s %.40s", conf->cookie[0] ? "cookie" : "header",
+		 conf->cookie[0] ? conf->cookie : conf->header);
+	return text;
+}
+
+static void es_affinity_put(const struct es_rules *rules, const struct es_rule *rule,
+			    const struct es_request_view *request, const struct es_cluster_view *view,
+			    struct es_rules_first *first)
+{
+	char text[64];
+	int node;
+
+	if (rule->conf->affinity != ES_CONF_AFFINITY_ROUTE) {
+		first->affinity = rule;
+		return;
+	}
+	node = es_rule_route(rules->conf, rule->conf, request);
+	if (node < 0) {
+		es_explain(view, "rule %s: %s names no node", rule->conf->name,
+			   es_affinity_name(rule->conf, text, sizeof(text)));
+		return;
+	}
+	first->route = rule;
+	first->node = (unsigned int)node;
 }
 
 /* All that is said of the request. @ret_by: who says which nodes may serve it. */
@@ -244,8 +286,8 @@ static void es_rules_ask(struct es_rules *rules, unsigned int service, struct es
 		es_url_info_put(info, &rule->info, new);
 		if (new &ES_URL_NODES)
 			*ret_by = ES_RULES_BY_RULE + (unsigned int)(rule->conf - rules->conf->rules);
-		if (rule->conf->affinity && !first->affinity)
-			first->affinity = rule;
+		if (es_rule_adds_affinity(rule, first))
+			es_affinity_put(rules, rule, request, view, first);
 		if (rule->conf->deny && !first->deny)
 			first->deny = rule;
 		if (rule->conf->rate[0] && !first->rate)
@@ -430,8 +472,9 @@ static int es_rules_admit(const struct es_conf_service *service, const struct es
 static int es_rules_affinity(struct es_rules *rules, const struct es_rule *rule,
 			     const struct es_request_view *request, const struct es_cluster_view *view)
 {
-	const char *value, *what, *name = "";
+	const char *value;
 	__u64 position;
+	char text[64];
 	size_t len;
 	int node;
 
@@ -441,14 +484,24 @@ static int es_rules_affinity(struct es_rules *rules, const struct es_rule *rule,
 	node = es_target_walk(request, view, position);
 	if (node < 0)
 		return ES_RULES_PASS;
-	what = rule->conf->affinity == ES_CONF_AFFINITY_SOURCE ? "the client's address"
-	       : rule->conf->cookie[0]			       ? "cookie "
-							       : "header ";
-	if (rule->conf->affinity == ES_CONF_AFFINITY_VALUE)
-		name = rule->conf->cookie[0] ? rule->conf->cookie : rule->conf->header;
-	es_explain(view, "rule %s: %s%.40s is at %016llx of the content ring: #%d", rule->conf->name, what,
-		   name, (unsigned long long)position, node);
+	es_explain(view, "rule %s: %s is at %016llx of the content ring: #%d", rule->conf->name,
+		   es_affinity_name(rule->conf, text, sizeof(text)), (unsigned long long)position, node);
 	return node;
+}
+
+static int es_rules_route(const struct es_rules_first *first, const struct es_request_view *request,
+			  const struct es_cluster_view *view)
+{
+	char text[64];
+	int is_target;
+
+	if (!first->route)
+		return ES_RULES_PASS;
+	is_target = es_view_is_target(request, view, first->node);
+	es_explain(view, "rule %s: %s names #%u%s", first->route->conf->name,
+		   es_affinity_name(first->route->conf, text, sizeof(text)), first->node,
+		   is_target ? "" : ", which is no target");
+	return is_target ? (int)first->node : ES_RULES_PASS;
 }
 
 /* Returns ES_RULES_REJECT and @ret_refusal, or ES_RULES_PASS. */
@@ -526,5 +579,7 @@ int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_t
 			.by = by, .status = 503, .retry_after_s = conf->retry_after_s};
 	if (node == ES_RULES_REJECT)
 		return node;
+	if (node < 0)
+		node = es_rules_route(&first, request, view);
 	return node >= 0 ? node : es_rules_affinity(rules, first.affinity, request, view);
 }

@@ -19,8 +19,9 @@
  *      page, or 503; one that drains is better;
  *   2. priority: where the nodes have as many requests in hand, on average, as the service's admit_low or
  *      admit_normal says, requests of that priority get 503; high ones never do;
- *   3. affinity: the value of the cookie or header, or the client's address (of IPv6, its /64), hashed on the
- *      content ring, is the node, and the policy is not asked. Without a node that is a target and allowed, it is.
+ *   3. affinity: the node that the value of a cookie or header names is the node (a rule whose cookie names none says
+ *      nothing). If it is no target, or not allowed, or no rule says so: the value of a cookie or header, or the client's address
+ *      (of IPv6, its /64), hashed on the content ring, and the policy is not asked. Without a node that is a target and allowed, it is.
  *
  * What none of these refuses, the first rule that matches and says `rate` counts, for its client; whoever has none left gets 429
  * (rates.h). The caller sees to that.

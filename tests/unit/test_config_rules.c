@@ -233,7 +233,7 @@ static const struct {
 	{"rule r { type = php }", 1, "rule r: type = php: expected static | dynamic"},
 	{"rule r { priority = 1 }", 1, "rule r: priority = 1: expected high | normal | low"},
 	{"rule r { otherwise = n1 }", 1, "rule r: otherwise = n1: expected any | reject"},
-	{"rule r { affinity = 1 }", 1, "rule r: affinity = 1: expected yes | source | no"},
+	{"rule r { affinity = 1 }", 1, "rule r: affinity = 1: expected yes | source | route | no"},
 	{"rule r { cost = 0 }", 1, "rule r: cost = 0: expected 1..1000000 (response packets)"},
 	{"location / { size_bytes = 0 }", 1, "location /: size_bytes = 0: expected 1..4294967295 (bytes)"},
 	/* what makes no sense */
@@ -248,6 +248,30 @@ static const struct {
 	 "rule r: affinity = yes: expected either cookie or header besides"},
 	{"rule r { affinity = yes\n header = 'a: b'\n}", 2,
 	 "rule r: header = a: b: always the same value: with affinity = yes expected a name"},
+	{"rule r {\n affinity = route\n}", 2,
+	 "rule r: affinity = route: expected either cookie or header besides"},
+	{"rule r { affinity = route\n header = 'a: b'\n}", 2,
+	 "rule r: header = a: b: always the same value: with affinity = route expected a name"},
+	{"rule r {\n service = tls cookie = a affinity = route }", 2,
+	 "rule r: service = tls: it has inspect = never: expected affinity = source, with no condition but "
+	 "client, or a service whose requests are inspected"},
+/* nodes' names in cookies */
+#define ROUTE_EXPECTED "expected 1..63 characters without space or any of ()<>@,;:/[]?={}"
+	{"node n4 { address = 10.78.0.4\n route = 'a b' }", 2, "node n4: route = a b: " ROUTE_EXPECTED},
+	{"node n4 { address = 10.78.0.4\n route = '' }", 2, "node n4: route = : " ROUTE_EXPECTED},
+	{"node n4 { address = 10.78.0.4\n route = "
+	 "a123456789012345678901234567890123456789012345678901234567890123 }",
+	 2,
+	 "node n4: route = "
+	 "a123456789012345678901234567890123456789012345678901234567890123: " ROUTE_EXPECTED},
+	{"node n4 { address = 10.78.0.4\n route = {a, n2} }", 2,
+	 "node n4: route = n2: also of node n2: expected one of its own"},
+	{"node n4 { address = 10.78.0.4 route = jvm }\nnode n5 { address = 10.78.0.5\n route = jvm }", 3,
+	 "node n5: route = jvm: also of node n4: expected one of its own"},
+	{"node n4 { address = 10.78.0.4 route = n5 }\nnode n5 { address = 10.78.0.5 }", 2,
+	 "node n5: route = n5: also of node n4: expected one of its own"},
+	{"node n4 { address = 10.78.0.4\n route = {a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q} }", 2,
+	 "node n4: route: 17 of them: expected at most 16"},
 	{"rule r { cost = 1\n otherwise = reject\n}", 2,
 	 "rule r: otherwise = reject: there are no nodes: expected nodes = {...} besides"},
 	{"rule r { deny = 403 }", 1, "rule r: deny = 403: expected yes | no"},
@@ -276,6 +300,31 @@ static const struct {
 	{"inspector { url_entries = 1 }", 1,
 	 "inspector: url_entries = 1: expected 1024..4194304 (files and programs)"},
 };
+
+/* What cookies call the nodes; where no rule asks, it is told. */
+static void test_routes(void **state)
+{
+	static const char text[] = "node n4 { address = 10.78.0.4\n route = {jvm4, \"old+4\"} }\n";
+	struct es_conf *conf;
+	char *with_rule = NULL;
+
+	(void)state;
+	assert_true(asprintf(&with_rule, "%srule r { cookie = JSESSIONID affinity = route }", text) > 0);
+	conf = parse_ok(with_rule);
+	free(with_rule);
+	assert_int_equal(conf->warning_count, 0);
+	assert_int_equal(conf->rules[0].affinity, ES_CONF_AFFINITY_ROUTE);
+	check_list(&conf->nodes[3].routes, "jvm4|old+4|");
+	assert_string_equal(es_conf_route_next(&conf->nodes[3], NULL), "jvm4");
+	assert_string_equal(es_conf_route_next(&conf->nodes[0], NULL), "n1");
+	assert_null(es_conf_route_next(&conf->nodes[0], conf->nodes[0].name));
+	es_conf_free(&conf);
+	conf = parse_ok(text);
+	assert_int_equal(conf->warning_count, 1);
+	assert_non_null(strstr(conf->warning[0],
+			       ": node n4: route = jvm4 has no effect: no rule has affinity = route"));
+	es_conf_free(&conf);
+}
 
 static void test_errors(void **state)
 {
@@ -456,14 +505,13 @@ static void test_digest(void **state)
 }
 
 /* Each ```conf block of the page is right as it stands, with three nodes and the services around it. */
-static void test_document(void **state)
+static void check_document(const char *path, unsigned int least)
 {
-	FILE *file = fopen(EARSHOT_SOURCE "/docs/rules.md", "r");
+	FILE *file = fopen(path, "r");
 	char *text = NULL, *at;
 	unsigned int blocks = 0;
 	size_t size = 0;
 
-	(void)state;
 	assert_non_null(file);
 	assert_true(getdelim(&text, &size, 0, file) > 0);
 	fclose(file);
@@ -475,11 +523,19 @@ static void test_document(void **state)
 		*end = 0;
 		conf = parse_ok(at + 9);
 		assert_true(conf->rule_count || conf->service_count > 2);
+		assert_int_equal(conf->warning_count, 0);
 		es_conf_free(&conf);
 		at = end + 1;
 	}
-	assert_true(blocks >= 6);
+	assert_true(blocks >= least);
 	free(text);
+}
+
+static void test_document(void **state)
+{
+	(void)state;
+	check_document(EARSHOT_SOURCE "/docs/rules.md", 6);
+	check_document(EARSHOT_SOURCE "/docs/sessions.md", 3);
 }
 
 int main(void)
@@ -489,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_bounds),	       cmocka_unit_test(test_parameters),
 		cmocka_unit_test(test_spellings),      cmocka_unit_test(test_contradictions),
 		cmocka_unit_test(test_digest),	       cmocka_unit_test(test_document),
+		cmocka_unit_test(test_routes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

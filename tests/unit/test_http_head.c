@@ -314,6 +314,8 @@ static void test_cookie(void **state)
 		GET "Cookie: a=1; b=\"x y\";c=d=e;; flag ;empty=; sid2=no\r\nX: sid=wrong\r\n"
 		    "cookie: sid=abc ; a=2\r\nCookie:\r\n\r\n";
 	struct es_http_head h;
+	const char *value;
+	size_t len;
 
 	(void)state;
 	assert_int_equal(scan(&h, in, sizeof(in) - 1), ES_HTTP_DONE);
@@ -326,6 +328,9 @@ static void test_cookie(void **state)
 	assert_cookie(&h, in, "A", NULL);
 	assert_cookie(&h, in, "d", NULL);
 	assert_cookie(&h, in, "", NULL);
+	assert_true(es_http_head_cookie_nth(&h, in, "a", 1, &value, &len));
+	assert_true(len == 1 && *value == '2');
+	assert_false(es_http_head_cookie_nth(&h, in, "a", 2, &value, &len));
 	scan(&h, GET "\r\n", sizeof(GET "\r\n") - 1);
 	assert_cookie(&h, in, "a", NULL);
 }

@@ -67,6 +67,23 @@ static void test_rules(void **state)
 	      "rule.0.a is ");
 }
 
+#define ROUTE(name) "node n3 { address = 10.78.0.3 route = " name " }\nrule s { cookie = a affinity = route }"
+
+/* Nodes that take a cookie for another node's would send a session to and fro. */
+static void test_routes(void **state)
+{
+	char text[ES_WIRE_SETTINGS_SIZE];
+
+	(void)state;
+	check("", ROUTE("a"), "", ROUTE("a"), "");
+	check("", ROUTE("a"), "", ROUTE("b"), "node.routes is ");
+	check("", ROUTE("{a, b}"), "", ROUTE("{a, b}"), "");
+	check("", ROUTE("{a, b}"), "", ROUTE("ab"), "node.routes is ");
+	/* The version before does not know it. */
+	settings_of("", "rule s { cookie = a affinity = route }", text, sizeof(text));
+	assert_null(strstr(text, "routes"));
+}
+
 static void on_difference(void *ctx, const struct es_group_setting *s)
 {
 	char *all = ctx;
@@ -204,7 +221,7 @@ int main(void)
 		cmocka_unit_test(test_rules),	   cmocka_unit_test(test_ring_hash),
 		cmocka_unit_test(test_addresses),  cmocka_unit_test(test_plugins),
 		cmocka_unit_test(test_parameters), cmocka_unit_test(test_others),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_many),	   cmocka_unit_test(test_routes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
