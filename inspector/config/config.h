@@ -183,7 +183,10 @@ enum es_conf_affinity {
 	ES_CONF_AFFINITY_ROUTE,
 };
 
-#define ES_CONF_RATE_SIZE   16
+#define ES_CONF_RATE_SIZE 16
+/* What becomes of sessions whose node drains (ES_CONF_AFFINITY_ROUTE): they go elsewhere, or stay until it is gone. */
+enum es_conf_drained { ES_CONF_DRAINED_UNSAID, ES_CONF_DRAINED_LEAVE, ES_CONF_DRAINED_STAY };
+
 #define ES_CONF_DENY_STATUS 403 /* where the file gives none */
 
 /**
@@ -225,6 +228,7 @@ struct es_conf_rule {
 	struct es_node_set backup;
 	char rate[ES_CONF_RATE_SIZE];
 	unsigned int burst;
+	enum es_conf_drained when_drained;
 };
 
 enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_NONE, ES_CONF_CHECK_HTTPS };

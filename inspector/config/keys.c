@@ -165,6 +165,12 @@ static const struct es_conf_choice facilities[] = {
 	{"local4", 20}, {"local5", 21}, {"local6", 22}, {"local7", 23}, {NULL, 0},
 };
 
+static const struct es_conf_choice draineds[] = {
+	{"leave", ES_CONF_DRAINED_LEAVE},
+	{"stay", ES_CONF_DRAINED_STAY},
+	{NULL, 0},
+};
+
 static const struct es_conf_choice yes_no[] = {
 	{"yes", 1},
 	{"no", 0},
@@ -317,6 +323,7 @@ static const struct es_conf_key rule_keys[] = {
 	NAMED(rule, "cookie", cookie, TOKEN),
 	RULE_SAYS,
 	CHOICE(rule, affinity, OPTIONAL, affinities),
+	CHOICE(rule, when_drained, OPTIONAL, draineds),
 	CHOICE(rule, deny, OPTIONAL, denials),
 	NUMBER(rule, status, OPTIONAL, 400, 599, NULL, NULL),
 	NAMED(rule, "body", body, BODY),

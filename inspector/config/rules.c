@@ -39,7 +39,8 @@ int es_conf_rule_is_of_source(const struct es_conf_rule *rule)
 	return !rule->is_location && rule->affinity == ES_CONF_AFFINITY_SOURCE && !rule->methods.count &&
 	       !rule->hosts.count && !rule->paths.count && !rule->suffixes.count && !rule->header[0] &&
 	       !rule->cookie[0] && !rule->node_names.count && !rule->otherwise && !rule->type &&
-	       !rule->class && !rule->cost && !rule->priority && !rule->deny && !rule->rate[0];
+	       !rule->class && !rule->cost && !rule->priority && !rule->deny && !rule->rate[0] &&
+	       !rule->when_drained;
 }
 
 int es_conf_has_source_rule(const struct es_conf *conf, unsigned int service)
@@ -151,6 +152,10 @@ static int es_check_rule_says(const struct es_rule_check *c)
 			c, "header",
 			"header = %.80s: always the same value: with affinity = %s expected a name",
 			rule->header, kind);
+	if (rule->when_drained && rule->affinity != ES_CONF_AFFINITY_ROUTE)
+		return es_rule_fail(c, "when_drained",
+				    "when_drained: no value names the node of a session: expected affinity = "
+				    "route besides");
 	if (rule->deny != ES_CONF_DENY_YES && (rule->status || rule->body[0]))
 		return es_rule_fail(c, rule->status ? "status" : "body",
 				    "%s: nothing is answered: expected deny = yes besides",

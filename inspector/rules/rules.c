@@ -489,19 +489,34 @@ static int es_rules_affinity(struct es_rules *rules, const struct es_rule *rule,
 	return node;
 }
 
+/*
+ * Does it drain, and may it have this request all the same? Not with weight 0: that has a node, too, that joins, until it hears the
+ * others on the cluster network.
+ */
+static int es_rules_stays(const struct es_rules_first *first, const struct es_request_view *request,
+			  const struct es_cluster_view *view)
+{
+	return first->route->conf->when_drained == ES_CONF_DRAINED_STAY && first->node < view->count &&
+	       view->node[first->node].is_draining && view->node[first->node].weight > 0 &&
+	       (!request->has_allowed || es_node_set_has(request->allowed, first->node));
+}
+
 static int es_rules_route(const struct es_rules_first *first, const struct es_request_view *request,
 			  const struct es_cluster_view *view)
 {
 	char text[64];
-	int is_target;
+	int is_target, stays;
 
 	if (!first->route)
 		return ES_RULES_PASS;
 	is_target = es_view_is_target(request, view, first->node);
+	stays = !is_target && es_rules_stays(first, request, view);
 	es_explain(view, "rule %s: %s names #%u%s", first->route->conf->name,
 		   es_affinity_name(first->route->conf, text, sizeof(text)), first->node,
-		   is_target ? "" : ", which is no target");
-	return is_target ? (int)first->node : ES_RULES_PASS;
+		   is_target ? ""
+		   : stays   ? ", which drains: its sessions stay"
+			     : ", which is no target");
+	return is_target || stays ? (int)first->node : ES_RULES_PASS;
 }
 
 /* Returns ES_RULES_REJECT and @ret_refusal, or ES_RULES_PASS. */

@@ -185,6 +185,19 @@ def test_a_node_is_drained_and_dies():
         is_elsewhere(found, "n2")
         lab.node("n1").exec(["earshot", "undrain", "n2"])
         is_back(lab, found, "n2")
+        configure(lab, RULES.replace("affinity = route", "affinity = route  when_drained = stay"))
+        found = begun(lab, "/jvm")
+        lab.node("n1").exec(["earshot", "drain", "n2"])
+        wait_for(lambda: [n["state"] for at in ALL for n in lab.status(at)["nodes"] if n["name"] == "n2"] == ["draining"] * 3,
+                 "n2, which drains")
+        assert where(found) == [(browser, home, "goes on") for browser, home in found.items()]
+        assert {Browser(lab, "/jvm").ask()[0] for _ in range(12)} == {"n1", "n3"}
+        lab.node("n1").exec(["earshot", "weight", "n2", "0"])
+        wait_for(lambda: all(n["weight"] == 0 for at in ALL for n in lab.status(at)["nodes"] if n["name"] == "n2"), "n2's weight 0")
+        is_elsewhere(found, "n2")
+        lab.node("n1").exec(["earshot", "weight", "n2", "100"])
+        lab.node("n1").exec(["earshot", "undrain", "n2"])
+        is_back(lab, found, "n2")
         found = begun(lab, "/jvm")
         lab.kill("n3")
         settled(lab, ["n1", "n2"])

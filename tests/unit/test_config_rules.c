@@ -150,8 +150,9 @@ static const struct {
 	 "rule r: first defined on line 5: expected another name"},
 	{"rule r { node = n1 }", 1,
 	 "rule r: unknown key \"node\": expected service | method | host | path | suffix | client | header | "
-	 "cookie | nodes | backup | otherwise | type | class | cost | priority | affinity | deny | status | "
-	 "body | rate | burst"},
+	 "cookie | nodes | backup | otherwise | type | class | cost | priority | affinity | when_drained | "
+	 "deny | "
+	 "status | body | rate | burst"},
 	{"location \"/\" { path = \"/\" }", 1,
 	 "location /: unknown key \"path\": expected service | nodes | backup | otherwise | type | class | "
 	 "cost | "
@@ -255,7 +256,15 @@ static const struct {
 	{"rule r {\n service = tls cookie = a affinity = route }", 2,
 	 "rule r: service = tls: it has inspect = never: expected affinity = source, with no condition but "
 	 "client, or a service whose requests are inspected"},
-/* nodes' names in cookies */
+	{"rule r { cookie = a\n affinity = yes\n when_drained = stay }", 3,
+	 "rule r: when_drained: no value names the node of a session: expected affinity = route besides"},
+	{"rule r { cookie = a cost = 1\n when_drained = leave }", 2,
+	 "rule r: when_drained: no value names the node of a session: expected affinity = route besides"},
+	{"rule r { cookie = a affinity = route\n when_drained = yes }", 2,
+	 "rule r: when_drained = yes: expected leave | stay"},
+	{"rule r { service = tls affinity = source when_drained = stay }", 1,
+	 "rule r: service = tls: it has inspect = never: expected affinity = source, with no condition but "
+	 "client, or a service whose requests are inspected"},
 #define ROUTE_EXPECTED "expected 1..63 characters without space or any of ()<>@,;:/[]?={}"
 	{"node n4 { address = 10.78.0.4\n route = 'a b' }", 2, "node n4: route = a b: " ROUTE_EXPECTED},
 	{"node n4 { address = 10.78.0.4\n route = '' }", 2, "node n4: route = : " ROUTE_EXPECTED},
@@ -499,6 +508,8 @@ static void test_digest(void **state)
 			     digest("rule r { deny = yes status = 404 }"));
 	assert_int_not_equal(digest("rule r { deny = yes body = a }"),
 			     digest("rule r { deny = yes body = b }"));
+	assert_int_not_equal(digest("rule r { cookie = a affinity = route }"),
+			     digest("rule r { cookie = a affinity = route when_drained = stay }"));
 	/* The same on every machine and in every version, those included that did not know `deny`. */
 	assert_true(digest("rule r { path = {'/a', '/b'} cost = 3 }") == 0xe07c46e677e2019bULL);
 	assert_true(digest("location /a/ { nodes = {n1, n2} }") == 0xd71e390b06a42c29ULL);

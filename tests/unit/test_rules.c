@@ -685,6 +685,28 @@ static void test_route(void **state)
 	assert_int_equal(ask_of(0, "GET /p/x", "Cookie: sid=A.n1\r\n", NULL), 1);
 }
 
+/* A node that drains goes on with its sessions if the rule says so; it begins none. */
+static void test_route_drained(void **state)
+{
+	(void)state;
+	with("rule s { cookie = sid affinity = route when_drained = stay }\n"
+	     "rule t { header = X-Node affinity = route when_drained = leave }\n"
+	     "location /p/ { nodes = {n0, n1} }");
+	node[2].is_target = 0;
+	assert_int_equal(with_value("A.n2"), ES_RULES_PASS);
+	node[2].is_draining = 1;
+	assert_int_equal(with_value("A.n2"), 2);
+	assert_string_equal(explain.step[1], "rule s: cookie sid names #2, which drains: its sessions stay");
+	assert_int_equal(with_value("A.n1"), 1);
+	assert_int_equal(with_value("A"), ES_RULES_PASS);
+	assert_int_equal(ask_of(0, "GET /", "X-Node: n2\r\n", NULL), ES_RULES_PASS);
+	assert_string_equal(explain.step[1], "rule t: header X-Node names #2, which is no target");
+	assert_int_equal(ask_of(0, "GET /p/x", "Cookie: sid=A.n2\r\n", NULL), ES_RULES_PASS);
+	/* One that waits until it hears the others has weight 0, and would lose what it is given. */
+	node[2].weight = 0;
+	assert_int_equal(with_value("A.n2"), ES_RULES_PASS);
+}
+
 /* A rule of another kind behind it says where such a session goes while its node is away. */
 static void test_route_then_value(void **state)
 {
@@ -764,11 +786,12 @@ static void test_without_head(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(wait),	      TEST(conditions), TEST(clients),		TEST(first_wins),
-		TEST(table),	      TEST(placement),	TEST(who_refuses),	TEST(deny),
-		TEST(admission),      TEST(affinity),	TEST(without_head),	TEST(admission_begins_slowly),
-		TEST(admission_idle), TEST(route),	TEST(route_then_value), TEST(route_names),
-		TEST(backup),
+		TEST(wait),	      TEST(conditions),	  TEST(clients),
+		TEST(first_wins),     TEST(table),	  TEST(placement),
+		TEST(who_refuses),    TEST(deny),	  TEST(admission),
+		TEST(affinity),	      TEST(without_head), TEST(admission_begins_slowly),
+		TEST(admission_idle), TEST(route),	  TEST(route_then_value),
+		TEST(route_names),    TEST(backup),	  TEST(route_drained),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
