@@ -51,6 +51,17 @@ int es_conf_has_source_rule(const struct es_conf *conf, unsigned int service)
 	return 0;
 }
 
+/* Does neither the policy nor a plugin of @service look at requests? */
+static int es_service_is_unread(const struct es_conf *conf, unsigned int service)
+{
+	const struct es_policy *policy = es_policy_find(conf->services[service].policy);
+	int is_read = !policy || policy->inspects;
+
+	for (unsigned int i = 0; i < conf->plugin_count; i++)
+		is_read |= conf->plugins[i].service == service;
+	return !is_read;
+}
+
 static int es_check_rule_service(const struct es_rule_check *c)
 {
 	const struct es_conf *conf = c->p->conf;
@@ -75,6 +86,12 @@ static int es_check_rule_service(const struct es_rule_check *c)
 			"service = %s: it has inspect = never: expected affinity = source, with no "
 			"condition but client, or a service whose requests are inspected",
 			rule->service_name);
+	if (es_service_is_unread(conf, (unsigned int)rule->service) && !es_conf_rule_is_of_source(rule))
+		es_conf_warn(c->p, es_conf_line_of(c->lines, c->section, "service"),
+			     "%s %.80s: service = %s: it has policy = ring and no plugin, so no request is "
+			     "read and "
+			     "this has no effect",
+			     es_conf_sections[c->section].name, rule->name, rule->service_name);
 	return 0;
 }
 

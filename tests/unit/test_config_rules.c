@@ -335,6 +335,34 @@ static void test_routes(void **state)
 	es_conf_free(&conf);
 }
 
+/* Where the policy reads no request, rules find none; a plugin reads them. */
+static void test_unread(void **state)
+{
+	static const char *const silent[] = {
+		"service r { address = 10.77.0.2 port = 80 policy = ring }\nrule s { service = r affinity = "
+		"source }",
+		"service r { address = 10.77.0.2 port = 80 policy = ring plugin x { } }\n"
+		"rule s { service = r cost = 2 }",
+		"service r { address = 10.77.0.2 port = 80 policy = wrr }\nrule s { service = r cost = 2 }",
+	};
+	struct es_conf *conf;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+		conf = parse_ok(silent[i]);
+		assert_int_equal(conf->warning_count, 0);
+		es_conf_free(&conf);
+	}
+	conf = parse_ok("service r { address = 10.77.0.2 port = 80 policy = ring }\n"
+			"rule s { cookie = S affinity = route\n service = r }");
+	assert_int_equal(conf->warning_count, 1);
+	assert_string_equal(
+		conf->warning[0],
+		"t.conf:7: rule s: service = r: it has policy = ring and no plugin, so no request is "
+		"read and this has no effect");
+	es_conf_free(&conf);
+}
+
 static void test_errors(void **state)
 {
 	(void)state;
@@ -556,7 +584,7 @@ int main(void)
 		cmocka_unit_test(test_bounds),	       cmocka_unit_test(test_parameters),
 		cmocka_unit_test(test_spellings),      cmocka_unit_test(test_contradictions),
 		cmocka_unit_test(test_digest),	       cmocka_unit_test(test_document),
-		cmocka_unit_test(test_routes),
+		cmocka_unit_test(test_routes),	       cmocka_unit_test(test_unread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
