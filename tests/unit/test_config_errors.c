@@ -350,7 +350,7 @@ static const struct {
 	/* comments count as many lines as they have, wherever they stand */
 	{"# a\n# b\nservices { }",
 	 "t.conf:3: unknown section \"services\": expected cluster | datapath | inspector | "
-	 "status | node | service | rule | location"},
+	 "status | log | node | service | rule | location"},
 	{"status { port = 70000 }", "t.conf:1: status: port = 70000: expected 0 (nowhere) or 1..65535"},
 	{"status { address = 0.0.0.0 }",
 	 "t.conf:1: status: address = 0.0.0.0: expected a unicast IPv4 address of a network"},
