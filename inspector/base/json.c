@@ -96,3 +96,14 @@ struct json_object *es_json_object(struct json_object *object, const char *key)
 		err(EXIT_FAILURE, "reply");
 	return empty;
 }
+
+struct json_object *es_json_find(struct json_object *array, const char *key, const char *value)
+{
+	for (size_t i = 0; i < json_object_array_length(array); i++) {
+		struct json_object *object = json_object_array_get_idx(array, i);
+
+		if (!strcmp(es_json_string(object, key), value))
+			return object;
+	}
+	return NULL;
+}

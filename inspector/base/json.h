@@ -21,5 +21,7 @@ int es_json_is_true(struct json_object *object, const char *key);
 /* Never NULL: an empty array or object that lives as long as the program stands for what is missing. */
 struct json_object *es_json_array(struct json_object *object, const char *key);
 struct json_object *es_json_object(struct json_object *object, const char *key);
+/* The first of @array's objects whose @key is @value; NULL if there is none. */
+struct json_object *es_json_find(struct json_object *array, const char *key, const char *value);
 
 #endif

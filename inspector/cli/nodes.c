@@ -121,26 +121,9 @@ static int is_among(struct json_object *names, const char *name)
 /* What the node says of that service; an empty object if it has not told. */
 static struct json_object *service_of(struct json_object *node, const char *name)
 {
-	struct json_object *services = es_json_array(word_of(node), "services");
+	struct json_object *service = es_json_find(es_json_array(word_of(node), "services"), "name", name);
 
-	for (size_t i = 0; i < json_object_array_length(services); i++) {
-		struct json_object *service = json_object_array_get_idx(services, i);
-
-		if (!strcmp(es_json_string(service, "name"), name))
-			return service;
-	}
-	return es_json_object(node, "");
-}
-
-/* Is the node drained of that service alone? */
-static int is_drained_of(struct json_object *node, const char *name)
-{
-	struct json_object *drains = es_json_array(node, "drained_services");
-
-	for (size_t i = 0; i < json_object_array_length(drains); i++)
-		if (!strcmp(es_json_string(json_object_array_get_idx(drains, i), "service"), name))
-			return 1;
-	return 0;
+	return service ? service : es_json_object(node, "");
 }
 
 /* How the service is on a node; of one of a version before, as far as all know. */
@@ -148,7 +131,8 @@ static const char *state_on(struct json_object *node, const char *name)
 {
 	const char *state = es_json_string(service_of(node, name), "state");
 
-	if (is_drained_of(node, name) && (!strcmp(state, "-") || !strcmp(state, "up")))
+	if (es_json_find(es_json_array(node, "drained_services"), "service", name) &&
+	    (!strcmp(state, "-") || !strcmp(state, "up")))
 		return "drained";
 	if (strcmp(state, "-") != 0)
 		return state;
@@ -162,10 +146,7 @@ static int is_on(struct json_object *service, const char *node)
 {
 	struct json_object *nodes = es_json_array(service, "nodes");
 
-	for (size_t i = 0; i < json_object_array_length(nodes); i++)
-		if (!strcmp(json_object_get_string(json_object_array_get_idx(nodes, i)), node))
-			return 1;
-	return !json_object_array_length(nodes);
+	return !json_object_array_length(nodes) || is_among(nodes, node);
 }
 
 /* "; not on n3, n4", "" if it is on all. */
@@ -175,11 +156,12 @@ static const char *elsewhere(struct json_object *service, struct json_object *no
 
 	text[0] = 0;
 	for (size_t i = 0; i < json_object_array_length(nodes) && used < size; i++) {
-		const char *node = es_json_string(json_object_array_get_idx(nodes, i), "name");
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+		const char *name = es_json_string(node, "name");
 
-		if (!is_on(service, node))
+		if (!is_on(service, name) && strcmp(es_json_string(node, "state"), "removed") != 0)
 			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "; not on ",
-						 node);
+						 name);
 	}
 	return text;
 }

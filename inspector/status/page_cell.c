@@ -12,18 +12,6 @@ static int is_one_of(const char *word, const char *const *list)
 	return 0;
 }
 
-/* NULL if there is none. */
-static struct json_object *named(struct json_object *array, const char *name)
-{
-	for (size_t i = 0; i < json_object_array_length(array); i++) {
-		struct json_object *object = json_object_array_get_idx(array, i);
-
-		if (!strcmp(es_json_string(object, "name"), name))
-			return object;
-	}
-	return NULL;
-}
-
 static int is_among(struct json_object *names, const char *name)
 {
 	for (size_t i = 0; i < json_object_array_length(names); i++)
@@ -121,17 +109,6 @@ static struct es_page_cell told(struct json_object *node, struct json_object *se
 	return cell;
 }
 
-/* Is the node drained of that service alone? */
-static int is_drained_of(struct json_object *node, const char *service)
-{
-	struct json_object *drains = es_json_array(node, "drained_services");
-
-	for (size_t i = 0; i < json_object_array_length(drains); i++)
-		if (!strcmp(es_json_string(json_object_array_get_idx(drains, i), "service"), service))
-			return 1;
-	return 0;
-}
-
 struct es_page_cell es_page_cell(struct json_object *node, const char *service)
 {
 	static const char *const away[] = {"absent", "left", "refused", "silent", NULL};
@@ -141,11 +118,12 @@ struct es_page_cell es_page_cell(struct json_object *node, const char *service)
 		return (struct es_page_cell){ES_PAGE_AWAY, es_page_state(node), ""};
 	if (!es_json_is_true(node, "answers"))
 		return (struct es_page_cell){ES_PAGE_AWAY, "not answering", ""};
-	own = named(services, service);
+	own = es_json_find(services, "name", service);
 	if (own && *text_of(own, "state")) {
 		struct es_page_cell cell = told(node, own);
 
-		if (cell.kind == ES_PAGE_UP && is_drained_of(node, service))
+		if (cell.kind == ES_PAGE_UP &&
+		    es_json_find(es_json_array(node, "drained_services"), "service", service))
 			return (struct es_page_cell){ES_PAGE_DEGRADED, "drained", ""};
 		return cell;
 	}
@@ -156,7 +134,8 @@ struct es_page_cell es_page_cell(struct json_object *node, const char *service)
 
 struct json_object *es_page_service_on(struct json_object *node, const char *service)
 {
-	struct json_object *own = named(es_json_array(es_page_word(node), "services"), service);
+	struct json_object *own =
+		es_json_find(es_json_array(es_page_word(node), "services"), "name", service);
 
 	return own ? own : es_json_object(node, "");
 }
