@@ -184,6 +184,15 @@ __noinline int es_handover_settle(struct es_handover *h, __u64 flow_hash, __u32 
 	return es_handover_is_settled(step, &settled, 0, h);
 }
 
+/* es_decide_handover(); a global function, so that it is verified once, and what follows for no view in particular. */
+__noinline int es_handover_decide(struct es_handover_view *view, struct es_verdict *verdict)
+{
+	if (!view || !verdict)
+		return -1;
+	es_decide_handover(view, verdict);
+	return 0;
+}
+
 /* struct es_received - a message about a client's segment: @sk is held; with its verdict */
 struct es_received {
 	struct es_handover_view view;
@@ -415,7 +424,7 @@ static __noinline int es_handover_message(struct __sk_buff *skb, struct es_confi
 		return es_message_nack(skb, cfg, h, es_handover_fate(cfg, &in));
 	}
 	es_handover_look(skb, cfg, h, &in);
-	es_decide_handover(&in.view, &in.verdict);
+	es_handover_decide(&in.view, &in.verdict);
 	if (!es_handover_settle(h, in.hash, in.view.seg.seq, in.verdict.action))
 		es_handover_unsettled(&in.verdict);
 	rc = es_handover_carry_out(skb, cfg, h, &in);

@@ -106,11 +106,13 @@ static __always_inline __u32 es_cookie_flow_tag(const struct es_sipkey *key, __u
 }
 
 /* Bits 63..53 make the ISN tag, bits 31..0 the TSval. */
-ES_OWN_STACK __u64 es_cookie_isn_mac(const struct es_sipkey *key, __u64 flow_hash, __u32 slot,
-				     __u32 client_isn, __u8 options)
+ES_VERIFIED_ONCE __u64 es_cookie_isn_mac(const struct es_sipkey *key, __u64 flow_hash, __u32 slot,
+					 __u32 client_isn, __u8 options)
 {
 	struct es_sipstate sip;
 
+	if (!key)
+		return 0;
 	es_siphash_init(&sip, key);
 	es_siphash_word(&sip, flow_hash);
 	es_siphash_word(&sip, (__u64)slot | (__u64)client_isn << 32);

@@ -159,12 +159,15 @@ es_decide_cookie_in(const struct es_config *cfg, const struct es_view *v, __u32 
 }
 
 /* By the clock, and for a while after it was set by the one before: the cookie may have been made by either. */
-static __always_inline enum es_cookie_state es_decide_cookie(const struct es_config *cfg,
-							     const struct es_view *v, __u32 client_isn)
+ES_VERIFIED_ONCE enum es_cookie_state es_decide_cookie(const struct es_config *cfg, const struct es_view *v,
+						       __u32 client_isn)
 {
 	enum es_cookie_state state = ES_COOKIE_INVALID, now;
-	__u32 slot = v->slot;
+	__u32 slot;
 
+	if (!cfg || !v)
+		return state;
+	slot = v->slot;
 	/* A loop, lest BPF have it twice. */
 	for (int i = 0; i < 2; i++) {
 		now = es_decide_cookie_in(cfg, v, slot, client_isn);

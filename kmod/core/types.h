@@ -32,6 +32,16 @@
 #define ES_OWN_STACK static __always_inline
 #endif
 
+/*
+ * Such a function, which the verifier looks at once instead of once for each path to it. It knows nothing of the arguments
+ * then, so a pointer is compared with NULL first.
+ */
+#ifdef __bpf__
+#define ES_VERIFIED_ONCE __attribute__((noinline))
+#else
+#define ES_VERIFIED_ONCE static __always_inline
+#endif
+
 #define es_likely(x)   __builtin_expect(!!(x), 1)
 #define es_unlikely(x) __builtin_expect(!!(x), 0)
 
