@@ -14,13 +14,13 @@ from sizes import FULL, size
 # Of tests/datapath, each feature of the module once, of IPv6 what it alone has, in some minutes; in full runs all of it. What its
 # headers decide as they do for BPF, tests/unit and the same files have with that.
 PACKETS = "." if FULL else """
-    test_handshake.py::test_every_option_class_survives test_overheard.py::test_first_request test_below_first.py test_urgent.py
-    test_merged.py test_vlan.py test_v6.py
+    test_handshake.py::test_every_option_class_survives test_overheard.py::test_first_request
+    test_below_first.py::test_before_the_request test_urgent.py::test_first_request test_merged.py::test_moves test_vlan.py test_v6.py
     test_handover.py::test_request test_freshness.py::TestTime::test_late test_freshness.py::TestPublicSide test_nack.py::test_retry
     test_nack.py::test_options_come_back test_settled.py::TestRefused test_doubt.py::TestOverheard::test_refused
     test_doubt.py::TestNotHeard::test_refused
     test_later_requests.py::TestStay test_later_requests.py::TestMove test_later_requests.py::TestResponse::test_complete
-    test_half_close.py test_time_wait.py test_resets.py::test_told_again test_resets.py::test_reset_by_the_stack
+    test_half_close.py::TestPacketFilter test_time_wait.py test_resets.py::test_told_again test_resets.py::test_reset_by_the_stack
     test_strays.py::test_nobodys test_strays.py::TestAsked test_strays_many.py::test_answers test_other.py
     test_ring_change.py::TestSlot::test_request
     test_lease.py::TestGoesOn test_lease_unproven.py::TestEnd test_load.py::TestActive
