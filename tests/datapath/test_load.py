@@ -98,11 +98,12 @@ class TestActive:
 
     def test_of_the_node_itself(self, quiet, client):
         """Whether its server answers is asked by the service's address; that is no client's request, nor a connection of one."""
+        of_others = service(quiet, EACH)["connections"]  # of which some may end now
         with probe.sockets_in(quiet.namespace, socket.AF_INET, socket.SOCK_STREAM) as own:
             own.connect((VIP, EACH))
             own.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             recount(quiet, client)
-            assert in_hand(quiet) == (0, 0) and not service(quiet, EACH)["connections"]
+            assert in_hand(quiet) == (0, 0) and service(quiet, EACH)["connections"] <= of_others
         assert quiet.pending(EACH) == 1
 
     def test_part_of_a_response(self, quiet, client):

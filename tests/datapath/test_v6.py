@@ -231,6 +231,7 @@ def test_link_local_client_is_refused(client, node, service):
 def test_walk_over_sockets(node, client):
     """What the daemon is told of connections, and what it ends while the node is silent; and what `earshot flows` shows."""
     with node.leased() as leased:
+        leased.leave_out()
         proven, unproven = client(EACH).serve(), client(BLIND).serve()
         proven.answer(OK)
         found = {entry.flow_hash: entry for entry in leased.connections()}
