@@ -199,8 +199,8 @@ def test_service_address_goes_and_comes(membership):
         home = homes(lab)
         address = ["ip", "address", "del", f"{lab.net.vip}/{128 if ':' in lab.net.vip else 32}", "dev", "lo"]
         lab.node("n2").exec(address)
-        wait_for(lambda: (seen("n1")["state"], seen("n1")["trouble"]) == ("down", "the service address is missing"), "n2 is down", 4,
-                 seen=lambda: seen("n1"))
+        wait_for(lambda: (seen("n1")["state"], seen("n1")["trouble"]) == ("down", "service web: the service address is missing"),
+                 "n2 is down", 4, seen=lambda: seen("n1"))
         assert lab.net.vip in seen("n2")["trouble"]
         for (response, seconds), uri in zip(answers(), URIS):
             assert raw.right(response, "1k") and response.node != "n2" and seconds < 1, (uri, seconds)
