@@ -111,7 +111,7 @@ def test_the_members_are_made_alike(lab):
     for node in NODES:
         write(lab, node, text)
         lab.node(node).exec(["earshot", "reload"])
-    assert not re.search("differs|refused", lab.node("n1").exec(["earshot", "nodes"]).stdout)
+    wait_for(lambda: not re.search("differs|refused", lab.node("n1").exec(["earshot", "nodes"]).stdout), "all are alike again", 5)
 
 
 def test_rollout_makes_alike(lab):
