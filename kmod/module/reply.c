@@ -12,6 +12,7 @@
 #include "other.h"
 #include "packet6.h"
 #include "reply.h"
+#include "settled.h"
 #include "view.h"
 
 #define ES_REPLY_CHUNK 256
@@ -180,6 +181,16 @@ static void es_reply_tell(struct es_node *node, const struct sk_buff *skb, const
 	}
 }
 
+/*
+ * Does the stack refuse what was to become a socket? Address translation has sent the packet to another port, where nobody waits. Its
+ * client is told nothing: another node serves it, as if the packet had been dropped. What a packet filter rejects has no socket at all,
+ * and is refused as its rule wants.
+ */
+static int es_reply_is_astray(struct es_node *node, const struct sock *sk, u64 flow_hash)
+{
+	return sk && !es_socket_is_tcp(sk) && es_settle_reset(node, flow_hash);
+}
+
 /* The stack ends a connection: from now on this node repeats the RST when the client sends more. */
 static void es_reply_ended(struct es_node *node, const struct sock *sk, u64 flow_hash, u32 seq)
 {
@@ -233,8 +244,13 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 		return NF_DROP;
 	default:
 		/* Not this module's own segments: those have no socket. */
-		if (sk && (seg.flags & ES_TCP_RST))
-			es_reply_ended(node, sk, flow_hash, seg.seq);
+		if (!sk || !(seg.flags & ES_TCP_RST))
+			return NF_ACCEPT;
+		if (inspect != ES_INSPECT_NEVER && es_reply_is_astray(node, sk, flow_hash)) {
+			es_count(node, ES_COUNT_reply_astray);
+			return NF_DROP;
+		}
+		es_reply_ended(node, sk, flow_hash, seg.seq);
 		return NF_ACCEPT;
 	}
 }

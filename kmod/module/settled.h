@@ -28,6 +28,19 @@ static inline struct es_settled_answer es_settle(struct es_node *node, const str
 	return answer;
 }
 
+/* es_settle_reset() - es_settled_reset(), under the set's lock. From any context but irqs. */
+static inline int es_settle_reset(struct es_node *node, u64 flow_hash)
+{
+	u32 sets = es_settled_sets(node->params.decision_sets);
+	struct es_settled_slot *slot = &node->settled[es_settled_index(flow_hash, sets)];
+	int found;
+
+	spin_lock_bh(&slot->lock);
+	found = es_settled_reset(&slot->set, flow_hash, es_ns_to_ms(ktime_get_coarse_ns()));
+	spin_unlock_bh(&slot->lock);
+	return found;
+}
+
 /*
  * May a socket be made of it? A request that a firewall dropped before its socket was made may be tried again:
  * the stack itself makes no second socket.

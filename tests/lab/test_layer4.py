@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Services that nobody reads (inspect = never): what a node does not serve goes to the next one, whoever speaks first."""
 import collections
+import re
 import signal
 import subprocess
 import time
@@ -8,7 +9,7 @@ import time
 import pytest
 
 from cluster.membership import settled
-from earshotlab import Lab, wait_for
+from earshotlab import Lab, topology, wait_for
 from tree import module
 from web import raw
 
@@ -109,6 +110,13 @@ def given(lab):
     return sum(lab.counters(node)["layer4_queued"] for node in ALL)
 
 
+def servers_up(lab, node):
+    """{service: is its server up?}: what the alert EarshotServerDown is made from."""
+    url = f"http://{lab.node(node).cluster_address}:{topology.STATUS_PORT}/metrics"
+    text = lab.node(node).exec(["curl", "-sSf", "--max-time", "5", url]).stdout
+    return {name: int(up) for name, up in re.findall(r'^earshot_server_up\{service="(.*?)".*?\} (\S+)', text, re.M)}
+
+
 def told_is(lab, node, state, at="n1"):
     return next(n for n in lab.status(at)["nodes"] if n["name"] == node)["state"] == state
 
@@ -122,6 +130,7 @@ def test_server_is_stopped(lab, mail):
     time.sleep(3)  # by now, all know
     served = talks(lab)
     assert set(served) == {"n1", "n3"}, served
+    assert [servers_up(lab, node) for node in ALL] == [{"mail": up, "web": 1} for up in (1, 0, 1)]
     mail.start("n2")
     wait_for(lambda: talk(lab, 0) == "n2", "n2, which serves again", 30)
 

@@ -18,7 +18,7 @@ PACKETS = "." if FULL else """
     test_below_first.py::test_before_the_request test_urgent.py::test_first_request test_merged.py::test_moves test_vlan.py test_v6.py
     test_handover.py::test_request test_freshness.py::TestTime::test_late test_freshness.py::TestPublicSide test_nack.py::test_retry
     test_nack.py::test_options_come_back test_settled.py::TestRefused test_doubt.py::TestOverheard::test_refused
-    test_doubt.py::TestNotHeard::test_refused
+    test_doubt.py::TestNotHeard::test_refused test_serving.py::test_redirected
     test_later_requests.py::TestStay test_later_requests.py::TestMove test_later_requests.py::TestResponse::test_complete
     test_half_close.py::TestPacketFilter test_time_wait.py test_resets.py::test_told_again test_resets.py::test_reset_by_the_stack
     test_strays.py::test_nobodys test_strays.py::TestAsked test_strays_many.py::test_answers test_other.py
