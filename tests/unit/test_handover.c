@@ -115,15 +115,6 @@ static void test_mac_covers_everything(void **state)
 	assert_true(es_handover_mac(&key, &h, packet, 8) != es_handover_mac(&key, &h, packet, 9));
 }
 
-/* Two nodes, 127.0.0.1 and 127.0.0.2; the second one's datapath is a socket of ours. */
-static void cluster_free(struct es_cluster *c)
-{
-	struct es_conf *conf = (struct es_conf *)c->conf;
-
-	es_cluster_free(&c);
-	es_conf_free(&conf);
-}
-
 static int is_v6;
 
 static int setup(void **state)
@@ -150,20 +141,21 @@ static struct es_addr address_of(unsigned int node)
 	return address;
 }
 
+/* Two nodes, 127.0.0.1 and 127.0.0.2; the second one's datapath is a socket of ours. */
 static struct es_cluster *cluster(uint16_t port)
 {
-	struct es_conf *conf = calloc(1, sizeof(*conf));
+	static struct es_conf conf; /* of one cluster at a time */
 	struct es_cluster *result = NULL;
 
-	assert_non_null(conf);
-	conf->cluster.handover_port = port;
-	conf->cluster.virtual_nodes = 63;
-	conf->node_count = 2;
+	memset(&conf, 0, sizeof(conf));
+	conf.cluster.handover_port = port;
+	conf.cluster.virtual_nodes = 63;
+	conf.node_count = 2;
 	for (unsigned int i = 0; i < 2; i++) {
-		conf->nodes[i].address = es_addr_from_v4(htonl(INADDR_LOOPBACK + i)); /* the ring wants two */
-		conf->nodes[i].weight = 100;
+		conf.nodes[i].address = es_addr_from_v4(htonl(INADDR_LOOPBACK + i)); /* the ring wants two */
+		conf.nodes[i].weight = 100;
 	}
-	assert_int_equal(es_cluster_new(conf, 0, 1, NULL, NULL, &result), 0);
+	assert_int_equal(es_cluster_new(&conf, 0, 1, NULL, NULL, &result), 0);
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct es_addr address = address_of(i);
 
@@ -258,7 +250,7 @@ static void test_trip(void **state)
 	assert_int_equal(es_handover_receive(sender, &key, 1, &back), 0);
 	es_handover_sender_free(&sender);
 	assert_null(sender);
-	cluster_free(c);
+	es_cluster_free(&c);
 }
 
 /* An ICMP error quotes the beginning of a long message. */
@@ -298,7 +290,7 @@ static void test_quoted(void **state)
 	}
 	assert_int_equal(es_handover_receive(sender, &key, 1, &back), 0);
 	es_handover_sender_free(&sender);
-	cluster_free(c);
+	es_cluster_free(&c);
 }
 
 /* An error that quotes none of the last messages says nothing: its message may be invented. */
@@ -327,7 +319,7 @@ static void test_quoted_too_late(void **state)
 	assert_int_equal(back.node, 1);
 	assert_int_equal(back.quoted, 0);
 	es_handover_sender_free(&sender);
-	cluster_free(c);
+	es_cluster_free(&c);
 }
 
 static __u32 stamp_of(__u64 wall_s)
@@ -419,7 +411,7 @@ static void test_renumber(void **state)
 	es_wall_set(0, 0);
 	es_handover_sender_free(&sender);
 	close(fd);
-	cluster_free(c);
+	es_cluster_free(&c);
 }
 
 /* What may have been sent before the node began, by the sender's clock or by its own: on the same circle. */
