@@ -26,7 +26,8 @@ double es_cli_drain_now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-int es_cli_drain_for(const char *text, unsigned long long *ret_s)
+/* A time like "2h"; 0 without one. */
+static int for_read(const char *text, unsigned long long *ret_s)
 {
 	double span_s = 0;
 
@@ -40,25 +41,36 @@ int es_cli_drain_for(const char *text, unsigned long long *ret_s)
 	return ES_CLI_OK;
 }
 
-/* Send a command about a node, by default the one that is asked; *ret_node is its name, for free(). */
-static int command_send(const struct es_cli *cli, const char *name, long long weight, char **ret_node)
+struct json_object *es_cli_drain_request(const struct es_cli *cli, const char *command)
 {
-	struct json_object *request, *result;
+	struct json_object *request;
 	unsigned long long for_s;
-	const char *node = weight >= 0 || cli->arg_count ? cli->args[0] : NULL;
-	int r = es_cli_drain_for(cli->for_time, &for_s);
 
-	if (r)
-		return r;
-	if (cli->reason && strlen(cli->reason) >= ES_WIRE_WHY_SIZE)
-		return es_cli_usage("--reason has %zu bytes: expected at most %d", strlen(cli->reason),
-				    ES_WIRE_WHY_SIZE - 1);
-	request = es_cli_command_request(name);
+	if (for_read(cli->for_time, &for_s))
+		return NULL;
+	if (cli->reason && strlen(cli->reason) >= ES_WIRE_WHY_SIZE) {
+		es_cli_usage("--reason has %zu bytes: expected at most %d", strlen(cli->reason),
+			     ES_WIRE_WHY_SIZE - 1);
+		return NULL;
+	}
+	request = es_cli_command_request(command);
 	json_object_object_add(request, "by", json_object_new_string(es_cli_operator()));
 	if (cli->reason)
 		json_object_object_add(request, "reason", json_object_new_string(cli->reason));
 	if (for_s)
 		json_object_object_add(request, "for_s", json_object_new_uint64(for_s));
+	return request;
+}
+
+/* Send a command about a node, by default the one that is asked; *ret_node is its name, for free(). */
+static int command_send(const struct es_cli *cli, const char *name, long long weight, char **ret_node)
+{
+	struct json_object *request = es_cli_drain_request(cli, name), *result;
+	const char *node = weight >= 0 || cli->arg_count ? cli->args[0] : NULL;
+	int r;
+
+	if (!request)
+		return ES_CLI_USAGE;
 	if (node)
 		json_object_object_add(request, "node", json_object_new_string(node));
 	if (cli->until_restart)

@@ -8,8 +8,8 @@
 /* es_cli_drain_now_s() - a clock that nobody sets */
 double es_cli_drain_now_s(void);
 
-/* es_cli_drain_for() - reads a time like "2h" of --for; without one, *@ret_s is 0. Return: an enum es_cli_exit, reported. */
-int es_cli_drain_for(const char *text, unsigned long long *ret_s);
+/* es_cli_drain_request() - begins a request: by whom, and with --for and --reason. NULL if one of these is wrong, reported. */
+struct json_object *es_cli_drain_request(const struct es_cli *cli, const char *command);
 
 /* es_cli_drain_service() - of the service that @cli names; @drains: 0: undrain. With --wait, at most @limit_s. Return: likewise. */
 int es_cli_drain_service(const struct es_cli *cli, int drains, double limit_s);

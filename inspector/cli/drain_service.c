@@ -5,22 +5,13 @@
 #include <time.h>
 
 #include "inspector/cli/drain.h"
-#include "membership/wire.h"
 
 #define POLL_NS 200000000L
 #define TAKEN_S 5.0 /* for the node's own word that it is so */
 
-static struct json_object *find(struct json_object *list, const char *key, const char *name)
-{
-	for (size_t i = 0; i < json_object_array_length(list); i++)
-		if (!strcmp(es_json_string(json_object_array_get_idx(list, i), key), name))
-			return json_object_array_get_idx(list, i);
-	return NULL;
-}
-
 static int is_drained(struct json_object *node, const char *service)
 {
-	return find(es_json_array(node, "drained_services"), "service", service) != NULL;
+	return es_json_find(es_json_array(node, "drained_services"), "service", service) != NULL;
 }
 
 /* Is there a node but @name that is given requests of the service? */
@@ -62,27 +53,17 @@ static int others_ask(const struct es_cli *cli, struct json_object **ret_status,
 
 static int send(const struct es_cli *cli, int drains, const char *node)
 {
-	struct json_object *request = es_cli_command_request(drains ? "drain_service" : "undrain_service"),
-			   *result;
-	unsigned long long for_s;
-	int r = es_cli_drain_for(cli->for_time, &for_s);
+	struct json_object *request, *result;
+	int r;
 
-	if (!r && cli->reason && strlen(cli->reason) >= ES_WIRE_WHY_SIZE)
-		r = es_cli_usage("--reason has %zu bytes: expected at most %d", strlen(cli->reason),
-				 ES_WIRE_WHY_SIZE - 1);
-	if (!r && cli->until_restart)
-		r = es_cli_usage("--until-restart: of a node as a whole only; expected --for=TIME, or none");
-	if (r) {
-		json_object_put(request);
-		return r;
-	}
+	if (cli->until_restart)
+		return es_cli_usage(
+			"--until-restart: of a node as a whole only; expected --for=TIME, or none");
+	request = es_cli_drain_request(cli, drains ? "drain_service" : "undrain_service");
+	if (!request)
+		return ES_CLI_USAGE;
 	json_object_object_add(request, "node", json_object_new_string(node));
 	json_object_object_add(request, "service", json_object_new_string(cli->service));
-	json_object_object_add(request, "by", json_object_new_string(es_cli_operator()));
-	if (cli->reason)
-		json_object_object_add(request, "reason", json_object_new_string(cli->reason));
-	if (for_s)
-		json_object_object_add(request, "for_s", json_object_new_uint64(for_s));
 	r = es_cli_request(cli, request, &result);
 	if (r)
 		return r;
@@ -104,7 +85,7 @@ static int taken_wait(const struct es_cli *cli, int drains, const char *name)
 
 		if (r)
 			return r;
-		node = find(es_json_array(status, "nodes"), "name", name);
+		node = es_json_find(es_json_array(status, "nodes"), "name", name);
 		is_so = node && is_drained(node, cli->service) == drains;
 		json_object_put(status);
 		if (is_so)
@@ -120,12 +101,12 @@ static int taken_wait(const struct es_cli *cli, int drains, const char *name)
 /* Connections of the service that the node says it has; -1: it does not answer. */
 static long long connections_of(struct json_object *view, const char *name, const char *service)
 {
-	struct json_object *node = find(es_json_array(view, "nodes"), "name", name);
+	struct json_object *node = es_json_find(es_json_array(view, "nodes"), "name", name);
 
 	if (!node || !es_json_is_true(node, "answers"))
 		return -1;
 	return (long long)es_json_number(
-		find(es_json_array(es_json_object(node, "snapshot"), "services"), "name", service),
+		es_json_find(es_json_array(es_json_object(node, "snapshot"), "services"), "name", service),
 		"connections");
 }
 
