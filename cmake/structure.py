@@ -5,8 +5,8 @@ read in two places only.
 
     structure.py             prints file, line and include of what breaks that
 
-A room is a folder; ROOMS and inspector/CMakeLists.txt name them, the lowest first. A file includes files of its own room and
-of rooms named before it. Tests may include anything. Somebody may set the wall clock at any moment, so no deadline is told by it. Before it reads the tree, the check proves that it can fail.
+A room is a folder; rooms_of_tree() and the CMakeLists.txt of netfilter/ and inspector/ name them, the lowest first. A file includes files
+of its own room and of rooms named before it. Tests may include anything. Somebody may set the wall clock at any moment, so no deadline is told by it. Before it reads the tree, the check proves that it can fail.
 """
 import os
 import re
@@ -14,23 +14,27 @@ import subprocess
 import sys
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-BELOW = ("kmod/core", "netfilter", "ring", "libearshot", "membership")
-ABOVE = ("sim", "lab")
+ROOMY = ("netfilter", "inspector")  # folders of rooms, in the order in which their CMakeLists.txt have them
 # Rooms that nothing else of the tree may include, and what they may.
 APART = {"kmod/bpf": ("kmod/core",), "kmod/module": ("kmod/core",), "plugins": ("inspector/plugin/include",)}
 INSTALLED = ("ring/include", "libearshot/include", "inspector/plugin/include")  # <earshot/...>
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"\n]+)"|<(earshot/[^>\n]+)>)', re.M)
 
 
-TIMED = (*BELOW, "inspector", "kmod", "plugins")
+TIMED = ("kmod", "netfilter", "ring", "libearshot", "membership", "inspector", "plugins")
 WALL_CLOCK = re.compile(r"\b(?:CLOCK_REALTIME(?:_COARSE)?\b|(?:ev_now|ev_time|gettimeofday|timespec_get|time|ktime_get_real\w*)\()")
 WALL_CLOCK_IN = ("inspector/base/wall.c", "inspector/daemon/clock.c")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 
 
-def rooms_of_inspector(text):
-    """The folders of inspector/, in the order in which its CMakeLists.txt has them."""
-    return tuple(f"inspector/{name}" for name in re.findall(r"^add_subdirectory\((\w+)\)", text, re.M))
+def rooms_of(folder):
+    """The rooms of a folder, the lowest first."""
+    with open(os.path.join(SOURCE, folder, "CMakeLists.txt"), encoding="utf-8") as handle:
+        return tuple(f"{folder}/{name}" for name in re.findall(r"^add_subdirectory\((\w+)\)", handle.read(), re.M))
+
+
+def rooms_of_tree():
+    return ("kmod/core", *rooms_of("netfilter"), "ring", "libearshot", "membership", *rooms_of("inspector"), "sim", "lab")
 
 
 def room_of(path, rooms):
@@ -90,9 +94,9 @@ def cycles(graph):
 
 
 def homeless(files, rooms):
-    """Files of the inspector that no room has."""
-    return [f"{path}: in no room of inspector/CMakeLists.txt" for path in sorted(files)
-            if path.startswith("inspector/") and room_of(path, rooms) is None]
+    """Files of a folder of rooms that none of them has."""
+    return [f"{path}: in no room of {folder}/CMakeLists.txt" for path in sorted(files) for folder in ROOMY
+            if path.startswith(f"{folder}/") and room_of(path, rooms) is None]
 
 
 def wall_clocks(files):
@@ -114,7 +118,7 @@ def problems(files, rooms):
 
 def prove():
     """It fails for each thing that it is there for, and for nothing else."""
-    rooms = ("kmod/core", "inspector/base", "inspector/daemon")
+    rooms = ("kmod/core", "netfilter/kernel", "netfilter/node", "inspector/base", "inspector/daemon")
     well = {"kmod/core/a.h": "", "inspector/base/log.h": '#include "kmod/core/a.h"\n',
             "inspector/daemon/main.c": '#include "inspector/base/log.h"\n#include <stdio.h>\n', "kmod/bpf/b.h": '#include "../core/a.h"\n'}
     assert not problems(well, rooms)
@@ -122,10 +126,12 @@ def prove():
             ("inspector/base/log.c", '#include "inspector/daemon/d.h"', "not the other way round"),
             ("kmod/core/c.h", '\n# include "d.h"', "circle of includes"),
             ("kmod/module/m.c", '#include "inspector/base/log.h"', "do not know each other"),
+            ("netfilter/kernel/k.c", '#include "netfilter/node/node.h"', "netfilter/node is built on netfilter/kernel"),
             ("inspector/new.c", "", "in no room"),
+            ("netfilter/new.c", "", "in no room of netfilter/"),
             ("inspector/base/log.c", "/* ev_now() */\nx = my_time(a) + ev_now (b)\n + ev_now(loop);", "log.c:3: ev_now is the wall clock"),
             ("kmod/bpf/t.h", "n = time(NULL); // CLOCK_REALTIME", "t.h:1: time is the wall clock")):
-        found = problems({**well, "inspector/daemon/d.h": "", "kmod/core/d.h": '#include "c.h"', path: text}, rooms)
+        found = problems({**well, "inspector/daemon/d.h": "", "netfilter/node/node.h": "", "kmod/core/d.h": '#include "c.h"', path: text}, rooms)
         assert len(found) == 1 and words in found[0], (path, found)
 
 
@@ -138,8 +144,7 @@ def main():
         if os.path.exists(os.path.join(SOURCE, name)):
             with open(os.path.join(SOURCE, name), encoding="utf-8") as handle:
                 files[name] = handle.read()
-    with open(os.path.join(SOURCE, "inspector/CMakeLists.txt"), encoding="utf-8") as handle:
-        rooms = (*BELOW, *rooms_of_inspector(handle.read()), *ABOVE)
+    rooms = rooms_of_tree()
     found = problems(files, rooms)
     print("\n".join(found) or f"{len(files)} files, {len(rooms) + len(APART)} rooms")
     return int(bool(found))

@@ -8,7 +8,7 @@
 
 #include "inspector/check/check.h"
 #include "inspector/datapath/network.h"
-#include "netfilter/tun.h"
+#include "netfilter/kernel/tun.h"
 
 #define SYNACK_SEGMENTS 10 /* what a client may send before a socket exists (daemon/daemon.c) */
 #define MSS_USUAL	1460

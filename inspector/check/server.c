@@ -9,7 +9,7 @@
 #include "inspector/check/check.h"
 #include "inspector/config/keyfile.h"
 #include "kmod/core/headers.h"
-#include "netfilter/translation.h"
+#include "netfilter/rules/translation.h"
 
 #define BACKLOG_LEAST 64
 
@@ -44,7 +44,7 @@ struct place {
 	unsigned int port;
 };
 
-/* The netfilter datapath leads no connection to a loopback address (netfilter/program.h). */
+/* The netfilter datapath leads no connection to a loopback address (netfilter/node/program.h). */
 static const struct es_addr *server_of(const struct es_check *check, unsigned int service,
 				       unsigned int family, struct es_addr *own)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The driver of the netfilter datapath, which is a thread of this very process (netfilter/engine.h). Its tables lie in
+ * The driver of the netfilter datapath, which is a thread of this very process (netfilter/engine/engine.h). Its tables lie in
  * a file below /run, and the kernel's rules stay, when the daemon goes: what they catch is dropped until the next one
  * comes. Connections that are here go on without either.
  */
@@ -16,14 +16,14 @@
 #include "inspector/config/config.h"
 #include "inspector/datapath/internal.h"
 #include "inspector/datapath/sock_diag.h"
-#include "netfilter/attachment.h"
-#include "netfilter/engine.h"
-#include "netfilter/overheard.h"
-#include "netfilter/probe.h"
-#include "netfilter/program.h"
-#include "netfilter/queue.h"
-#include "netfilter/rules.h"
-#include "netfilter/socket.h"
+#include "netfilter/engine/attachment.h"
+#include "netfilter/engine/engine.h"
+#include "netfilter/rules/drop_by_ring.h"
+#include "netfilter/rebuild/probe.h"
+#include "netfilter/node/program.h"
+#include "netfilter/node/queue.h"
+#include "netfilter/rules/rules.h"
+#include "netfilter/kernel/socket.h"
 
 #define ES_NETFILTER_DIRECTORY "/run/earshot"
 

@@ -16,7 +16,7 @@ from packets.packet import ACK, PSH, RST
 from packets.strays import lets_pass
 
 __all__ = ["leased"]  # a fixture
-REACHED_S = 1  # so long netfilter takes for granted that a client is reached (netfilter/reach.c)
+REACHED_S = 1  # so long netfilter takes for granted that a client is reached (netfilter/rebuild/reach.c)
 
 
 class TestUnproven:

@@ -245,7 +245,7 @@ def test_conntrack_that_is_flushed(lab):
             assert raw.receive(sock).node == "n2", step
 
 
-# ES_NF_LABEL_MAKING (netfilter/entry.h), on whatever comes from clients.
+# ES_NF_LABEL_MAKING (netfilter/kernel/entry.h), on whatever comes from clients.
 MAKING = """
 table inet making {
     chain in { type filter hook prerouting priority -140; tcp dport 80 iifname "eth0" ct label set 124; }

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.earshot
 
 NETFILTER = ["n2", "n3"]
 TABLE = "earshot-translate"
-OWN = {"4": "169.254.69.2", "6": "fd45:6172:7368:6f74::2"}  # of the second service: netfilter/translation.h
+OWN = {"4": "169.254.69.2", "6": "fd45:6172:7368:6f74::2"}  # of the second service: netfilter/rules/translation.h
 
 
 @pytest.fixture(scope="module", name="lab", params=["4", "6"], ids=["v4", "v6"])

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "netfilter/clock.h"
-#include "netfilter/reach.h"
+#include "netfilter/kernel/clock.h"
+#include "netfilter/rebuild/reach.h"
 
 #define PATIENCE_MS 500
 #define PAUSE_MS    20

@@ -27,14 +27,14 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "netfilter/compose.h"
-#include "netfilter/hook.h"
-#include "netfilter/kept.h"
-#include "netfilter/losses.h"
-#include "netfilter/probe.h"
-#include "netfilter/rebuild.h"
-#include "netfilter/rules.h"
-#include "netfilter/withdraw.h"
+#include "netfilter/kernel/compose.h"
+#include "netfilter/rules/hook.h"
+#include "netfilter/rebuild/kept.h"
+#include "netfilter/rebuild/losses.h"
+#include "netfilter/rebuild/probe.h"
+#include "netfilter/rebuild/rebuild.h"
+#include "netfilter/rules/rules.h"
+#include "netfilter/rebuild/withdraw.h"
 
 #define MTU   9000
 #define PAD   2 /* aligns what is behind an Ethernet header */

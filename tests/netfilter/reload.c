@@ -25,16 +25,16 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "netfilter/capture.h"
-#include "netfilter/compose.h"
-#include "netfilter/conntrack.h"
-#include "netfilter/hook.h"
-#include "netfilter/ingress.h"
-#include "netfilter/overheard.h"
-#include "netfilter/request.h"
-#include "netfilter/rules.h"
-#include "netfilter/tun.h"
-#include "netfilter/withdraw.h"
+#include "netfilter/engine/capture.h"
+#include "netfilter/kernel/compose.h"
+#include "netfilter/kernel/conntrack.h"
+#include "netfilter/rules/hook.h"
+#include "netfilter/rules/ingress.h"
+#include "netfilter/rules/drop_by_ring.h"
+#include "netfilter/rebuild/request.h"
+#include "netfilter/rules/rules.h"
+#include "netfilter/kernel/tun.h"
+#include "netfilter/rebuild/withdraw.h"
 
 #define PORT	     3702
 #define NO_INTERFACE 99

@@ -6,8 +6,8 @@
  * Handover messages for a node of the netfilter datapath, and what it answers. Include after cmocka_all.h.
  */
 #include "netfilter_world.h"
-#include "netfilter/message.h"
-#include "netfilter/target.h"
+#include "netfilter/node/message.h"
+#include "netfilter/node/target.h"
 
 #define WORKER_PORT 40500
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include "inspector/datapath/ring_reader.h"
 #include "inspector/handover/packet.h"
-#include "netfilter/node.h"
-#include "netfilter/public.h"
+#include "netfilter/node/node.h"
+#include "netfilter/node/public.h"
 
 #define SELF	      1
 #define OTHER	      2

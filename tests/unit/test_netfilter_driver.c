@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/datapath/internal.h"
-#include "netfilter/engine.h"
+#include "netfilter/engine/engine.h"
 
 #define QUEUE_BYTES 65536
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What clients say on connections that are over, and on their next ones with the same ports (netfilter/ended.h).
+ * What clients say on connections that are over, and on their next ones with the same ports (netfilter/node/ended.h).
  */
 #include "cmocka_all.h"
-#include "netfilter/ended.h"
+#include "netfilter/node/ended.h"
 #include "tests/unit/netfilter_world.h"
 
 #define OLD 900000000u /* where the request began that was served before */

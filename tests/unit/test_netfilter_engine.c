@@ -11,16 +11,16 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "netfilter/batch.h"
-#include "netfilter/capture.h"
-#include "netfilter/engine.h"
-#include "netfilter/hands.h"
-#include "netfilter/ingress.h"
-#include "netfilter/others.h"
-#include "netfilter/overheard.h"
-#include "netfilter/rules.h"
-#include "netfilter/source.h"
-#include "netfilter/tap.h"
+#include "netfilter/engine/batch.h"
+#include "netfilter/engine/capture.h"
+#include "netfilter/engine/engine.h"
+#include "netfilter/engine/hands.h"
+#include "netfilter/rules/ingress.h"
+#include "netfilter/rules/drop_by_flow.h"
+#include "netfilter/rules/drop_by_ring.h"
+#include "netfilter/rules/rules.h"
+#include "netfilter/kernel/source.h"
+#include "netfilter/engine/tap.h"
 
 #define PATIENCE_S	  10
 #define FALLBACK_AFTER_MS 800 /* longer than a busy machine keeps a thread waiting */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <string.h>
-#include "netfilter/frames.h"
+#include "netfilter/engine/frames.h"
 
 #define MOST	    (2 * ES_NF_FRAMES)
 #define THE_FD	    9

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <linux/if_arp.h>
 #include "netfilter_world.h"
-#include "netfilter/other.h"
+#include "netfilter/node/other.h"
 
 static void test_other_traffic(void **state)
 {

@@ -4,9 +4,9 @@
  */
 #include "cmocka_all.h"
 #include "netfilter_letter.h"
-#include "netfilter/program.h"
-#include "netfilter/translation.h"
-#include "netfilter/unproven.h"
+#include "netfilter/node/program.h"
+#include "netfilter/rules/translation.h"
+#include "netfilter/node/unproven.h"
 
 #define SERVER_PORT 8080
 #define BYTES	    "GET /"

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include "netfilter_world.h"
 #include "kmod/core/headers.h"
-#include "netfilter/settled.h"
+#include "netfilter/node/settled.h"
 
 /* Opens the flow. Returns what the client then acknowledges, and echoes. */
 static void open_flow(struct world *w, __u32 *ret_ack, __u32 *ret_tsecr)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <errno.h>
 #include "inspector/datapath/ring_reader.h"
-#include "netfilter/queue.h"
+#include "netfilter/node/queue.h"
 
 #define BYTES 4096
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include "netfilter_letter.h"
 #include "kmod/core/strays.h"
-#include "netfilter/unproven.h"
+#include "netfilter/node/unproven.h"
 
 static void test_request(void **state)
 {

@@ -8,9 +8,9 @@
 #include "netfilter_world.h"
 #include "kmod/core/settled.h"
 #include "kmod/core/reply.h"
-#include "netfilter/public.h"
-#include "netfilter/settled.h"
-#include "netfilter/unproven.h"
+#include "netfilter/node/public.h"
+#include "netfilter/node/settled.h"
+#include "netfilter/node/unproven.h"
 
 #define COOKIE	  5000u
 #define MARK	  7u

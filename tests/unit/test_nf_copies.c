@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Requests that are remembered for a second. */
 #include "cmocka_all.h"
-#include "netfilter/copies.h"
+#include "netfilter/rebuild/copies.h"
 
 #define ROOM	 64
 #define SECOND	 1000000000ULL

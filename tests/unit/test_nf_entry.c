@@ -9,7 +9,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include "netfilter/entry.h"
+#include "netfilter/kernel/entry.h"
 
 static struct nlmsghdr *begin(char *buf)
 {

@@ -7,8 +7,8 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include "netfilter/compose.h"
-#include "netfilter/errors.h"
+#include "netfilter/kernel/compose.h"
+#include "netfilter/rebuild/errors.h"
 
 #define SHIFT  (-70000)
 #define SEQ    1000u /* as the client knows it */

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kmod/core/checksum.h"
-#include "netfilter/compose.h"
-#include "netfilter/request.h"
-#include "netfilter/resets.h"
+#include "netfilter/kernel/compose.h"
+#include "netfilter/rebuild/request.h"
+#include "netfilter/rebuild/resets.h"
 
 #define BODY	 "GET / HTTP/1.1\r\n\r\n!" /* an odd length */
 #define BODY_LEN (sizeof(BODY) - 1)

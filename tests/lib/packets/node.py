@@ -30,7 +30,7 @@ VIP = "10.77.0.100"
 VIP6, PUBLIC6, GATEWAY6 = "2001:db8:77::100", "2001:db8:77::1", "2001:db8:77::fe"
 VIPS = {4: VIP, 6: VIP6}
 LOOPBACKS, EVERYWHERE = {4: "127.0.0.1", 6: "::1"}, {4: "0.0.0.0", 6: "::"}
-# Where servers have what programs hand over, with netfilter: a service's number behind it (netfilter/translation.h).
+# Where servers have what programs hand over, with netfilter: a service's number behind it (netfilter/rules/translation.h).
 TRANSLATED = {4: "169.254.69.", 6: "fd45:6172:7368:6f74::"}
 PUBLIC, CLUSTER = "10.77.0.1", ("10.78.0.1", "10.78.0.2", "10.78.0.3")
 CLUSTERS = {4: CLUSTER, 6: ("2001:db8:78::1", "2001:db8:78::2", "2001:db8:78::3")}

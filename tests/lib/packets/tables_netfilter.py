@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where the netfilter datapath keeps its tables (tables.py): live words are in a file below /run, which is there with and
-without a daemon (netfilter/tables.h). What is in force is in the daemon's own memory, and goes with it; the daemon of these
+without a daemon (netfilter/node/memory.h). What is in force is in the daemon's own memory, and goes with it; the daemon of these
 tests, which is earshotd but for one command, reads and writes it (tests/datapath/tables_command.c)."""
 import mmap
 import struct

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_ENGINE_BATCH_H
+#define ES_NETFILTER_ENGINE_BATCH_H
+
+/*
+ * What comes out of the kernel's queues (rules.h), some at a time, and who decides about it. For one thread.
+ */
+#include "netfilter/engine/capture.h"
+#include "netfilter/engine/hands.h"
+#include "netfilter/engine/tap.h"
+
+#define ES_NF_BATCH_TICK_MS 100 /* so often the queues are looked at, whatever comes */
+#define ES_NF_LET_IN_MAX    128 /* bytes: a packet's headers */
+
+/* The queues, in the order in which they are read. */
+enum es_nf_captures {
+	ES_NF_CAPTURE_UNPROVEN,
+	ES_NF_CAPTURE_UNPROVEN_HERE,
+	ES_NF_CAPTURE_HERE,
+	ES_NF_CAPTURE_ENDED,
+	ES_NF_CAPTURE_KNOWN,
+	ES_NF_CAPTURE_SERVICE,
+	ES_NF_CAPTURES,
+};
+
+/* What there may be something of: of the queues, and of what else is read. Mostly, that is one of them. */
+enum {
+	ES_NF_READY_UNPROVEN = 1 << ES_NF_CAPTURE_UNPROVEN,
+	ES_NF_READY_UNPROVEN_HERE = 1 << ES_NF_CAPTURE_UNPROVEN_HERE,
+	ES_NF_READY_HERE = 1 << ES_NF_CAPTURE_HERE,
+	ES_NF_READY_ENDED = 1 << ES_NF_CAPTURE_ENDED,
+	ES_NF_READY_KNOWN = 1 << ES_NF_CAPTURE_KNOWN,
+	ES_NF_READY_SERVICE = 1 << ES_NF_CAPTURE_SERVICE,
+	ES_NF_READY_ARP = 1 << ES_NF_CAPTURES,
+	ES_NF_READY_TAP = 2 << ES_NF_CAPTURES,
+	ES_NF_READY_ALL = (4 << ES_NF_CAPTURES) - 1,
+	ES_NF_READY_LOSSES = 4 << ES_NF_CAPTURES, /* looked at whatever there is */
+	ES_NF_READY_STOP = 8 << ES_NF_CAPTURES,
+};
+
+/**
+ * struct es_nf_batch
+ * @node, @kernel, @tap: not owned; @capture: of each queue
+ * @poll_fd: of all that the reader waits for; @ready: what the kernel has told of, bits of ES_NF_READY_…
+ * @let_in: packets of connections that are not proven that were let in within a batch, @let_in_count of them
+ * @looked_ns: when somebody last looked whether there is something; @is_late: what was found since has waited too long
+ */
+struct es_nf_batch {
+	struct es_nf_node *node;
+	struct es_nf_kernel *kernel;
+	struct es_nf_tap *tap;
+	struct es_nf_capture *capture[ES_NF_CAPTURES];
+	int poll_fd;
+	unsigned int ready;
+	size_t let_in_count;
+	size_t let_in_len[ES_NF_CAPTURE_BATCH];
+	uint8_t let_in[ES_NF_CAPTURE_BATCH][ES_NF_LET_IN_MAX];
+	__u64 looked_ns;
+	int is_late;
+};
+
+/**
+ * es_nf_batch_open() - be the reader of all queues; the rest is the caller's to set
+ * @stop_fd: not owned; readable when the reader is to end. Returns 0 or -errno, with @why.
+ */
+int es_nf_batch_open(struct es_nf_batch *batch, int stop_fd, struct es_nf_why *why);
+
+/* es_nf_batch_close() - may be called again, and for one whose poll_fd is -1 and all else zero */
+void es_nf_batch_close(struct es_nf_batch *batch);
+
+/* es_nf_batch_wait() - until there is something, or for a while. Returns 0; 1: the reader is to end. */
+int es_nf_batch_wait(struct es_nf_batch *batch);
+
+/* es_nf_batch_read() - some of what there is, without waiting. Returns 1 if there may be more. */
+int es_nf_batch_read(struct es_nf_batch *batch);
+
+/* es_nf_batch_end() - everything that was there has been read */
+void es_nf_batch_end(struct es_nf_batch *batch);
+
+#endif

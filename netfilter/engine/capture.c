@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Reads a queue of NFQUEUE (nfnetlink_queue).
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_queue.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "netfilter/engine/capture.h"
+#include "netfilter/rules/drop_by_flow.h"
+
+#define ES_PACKET_MAX	0xffff
+#define ES_MESSAGE_MAX	(ES_PACKET_MAX + 1024) /* with its attributes */
+#define ES_HEADERS_MAX	256
+#define ES_WAITING_MAX	8192 /* packets in the kernel */
+#define ES_SOCKET_BYTES (8 << 20)
+#define ES_VERDICT_MAX	64 /* bytes of one */
+
+struct es_nf_capture {
+	struct es_nf_capture_params params;
+	struct es_nf_netlink nl;
+	struct mmsghdr message[ES_NF_CAPTURE_BATCH];
+	struct iovec part[ES_NF_CAPTURE_BATCH];
+	/* What is to be told: those that go on, one by one, then that all others are dropped. */
+	char verdicts[(ES_NF_CAPTURE_BATCH + 1) * ES_VERDICT_MAX];
+	size_t verdicts_len;
+	__u32 last_id;
+	int has_dropped;
+	es_nf_capture_fn fn;
+	void *ctx;
+	unsigned char bytes[ES_NF_CAPTURE_BATCH][ES_MESSAGE_MAX];
+};
+
+static struct nlmsghdr *begin(struct es_nf_capture *capture, void *buf, unsigned int type, unsigned int flags)
+{
+	struct nlmsghdr *nlh = es_nf_netlink_put(&capture->nl, buf, NFNL_SUBSYS_QUEUE << 8 | type, flags);
+	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
+
+	nfg->nfgen_family = AF_UNSPEC;
+	nfg->version = NFNETLINK_V0;
+	nfg->res_id = htons((__u16)capture->params.queue);
+	return nlh;
+}
+
+/* Be its reader. It neither fails open nor, for whole packets, gives merged ones: flags that are not set. */
+static int configure(struct es_nf_capture *capture)
+{
+	const struct nfqnl_msg_config_cmd bind = {.command = NFQNL_CFG_CMD_BIND};
+	const struct nfqnl_msg_config_params params = {
+		.copy_range = htonl(capture->params.is_headers ? ES_HEADERS_MAX : ES_PACKET_MAX),
+		.copy_mode = NFQNL_COPY_PACKET,
+	};
+	char buf[256];
+	struct nlmsghdr *nlh = begin(capture, buf, NFQNL_MSG_CONFIG, NLM_F_ACK);
+	int rc;
+
+	mnl_attr_put(nlh, NFQA_CFG_CMD, sizeof(bind), &bind);
+	rc = es_nf_netlink_talk(&capture->nl, nlh, NULL, NULL);
+	if (rc)
+		return rc;
+	nlh = begin(capture, buf, NFQNL_MSG_CONFIG, NLM_F_ACK);
+	mnl_attr_put(nlh, NFQA_CFG_PARAMS, sizeof(params), &params);
+	mnl_attr_put_u32(nlh, NFQA_CFG_QUEUE_MAXLEN, htonl(ES_WAITING_MAX));
+	if (capture->params.is_headers) {
+		mnl_attr_put_u32(nlh, NFQA_CFG_FLAGS, htonl(NFQA_CFG_F_GSO));
+		mnl_attr_put_u32(nlh, NFQA_CFG_MASK, htonl(NFQA_CFG_F_GSO));
+	}
+	return es_nf_netlink_talk(&capture->nl, nlh, NULL, NULL);
+}
+
+int es_nf_capture_new(const struct es_nf_capture_params *params, struct es_nf_capture **ret_capture,
+		      struct es_nf_why *why)
+{
+	struct es_nf_capture *capture = calloc(1, sizeof(*capture));
+	int bytes = ES_SOCKET_BYTES, yes = 1, rc;
+
+	if (!capture)
+		return es_nf_why(why, -ENOMEM, "no memory for packets");
+	capture->params = *params;
+	rc = es_nf_netlink_open(&capture->nl, NETLINK_NETFILTER);
+	if (!rc)
+		rc = configure(capture);
+	if (rc) {
+		es_nf_capture_free(&capture);
+		/* As the kernel says that the queue has another reader. */
+		if (rc == -EPERM || rc == -EBUSY)
+			return es_nf_why(why, -EBUSY,
+					 "queue %u of NFQUEUE has another reader, or may not be read",
+					 params->queue);
+		return es_nf_why(why, rc, "NFQUEUE (CONFIG_NETFILTER_NETLINK_QUEUE): %s", strerror(-rc));
+	}
+	/* Where there is no room, packets are lost, and their clients repeat them: no error. */
+	(void)setsockopt(es_nf_capture_fd(capture), SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes));
+	(void)mnl_socket_setsockopt(capture->nl.socket, NETLINK_NO_ENOBUFS, &yes, sizeof(yes));
+	for (int i = 0; i < ES_NF_CAPTURE_BATCH; i++) {
+		capture->part[i] = (struct iovec){capture->bytes[i], sizeof(capture->bytes[i])};
+		capture->message[i].msg_hdr = (struct msghdr){.msg_iov = &capture->part[i], .msg_iovlen = 1};
+	}
+	*ret_capture = capture;
+	return 0;
+}
+
+void es_nf_capture_free(struct es_nf_capture **capture)
+{
+	if (!*capture)
+		return;
+	es_nf_netlink_close(&(*capture)->nl);
+	free(*capture);
+	*capture = NULL;
+}
+
+int es_nf_capture_fd(const struct es_nf_capture *capture)
+{
+	return mnl_socket_get_fd(capture->nl.socket);
+}
+
+/* @type: NFQNL_MSG_VERDICT, of that packet; or _BATCH, of all up to it that have none yet; @mark: 0: as it is */
+static void put_verdict(struct es_nf_capture *capture, unsigned int type, __u32 verdict, __u32 id, __u32 mark)
+{
+	const struct nfqnl_msg_verdict_hdr header = {.verdict = htonl(verdict), .id = htonl(id)};
+	struct nlmsghdr *nlh = begin(capture, capture->verdicts + capture->verdicts_len, type, 0);
+
+	mnl_attr_put(nlh, NFQA_VERDICT_HDR, sizeof(header), &header);
+	if (mark)
+		mnl_attr_put_u32(nlh, NFQA_MARK, htonl(mark));
+	capture->verdicts_len += nlh->nlmsg_len;
+}
+
+/* The frame of a message. Returns 1; 0 if it is none that can be read; -1 if it has not even a number. */
+static int read_frame(const struct nlmsghdr *nlh, struct es_nf_frame *ret_frame, __u32 *ret_id)
+{
+	const struct nfqnl_msg_packet_hdr *packet = NULL;
+	const struct nfqnl_msg_packet_hw *hardware;
+	const struct nlattr *attr;
+
+	memset(ret_frame, 0, sizeof(*ret_frame));
+	mnl_attr_for_each(attr, nlh, sizeof(struct nfgenmsg))
+	{
+		const void *payload = mnl_attr_get_payload(attr);
+		__u16 len = mnl_attr_get_payload_len(attr);
+
+		switch (mnl_attr_get_type(attr)) {
+		case NFQA_PACKET_HDR:
+			if (len >= sizeof(*packet))
+				packet = payload;
+			break;
+		case NFQA_IFINDEX_INDEV:
+			if (len >= sizeof(__u32))
+				ret_frame->ifindex = ntohl(mnl_attr_get_u32(attr));
+			break;
+		case NFQA_MARK:
+			if (len >= sizeof(__u32))
+				ret_frame->mark = ntohl(mnl_attr_get_u32(attr));
+			break;
+		case NFQA_CAP_LEN:
+			if (len >= sizeof(__u32))
+				ret_frame->full_len = ntohl(mnl_attr_get_u32(attr));
+			break;
+		case NFQA_HWADDR:
+			hardware = payload;
+			if (len >= sizeof(*hardware) &&
+			    ntohs(hardware->hw_addrlen) == sizeof(ret_frame->source))
+				memcpy(ret_frame->source, hardware->hw_addr, sizeof(ret_frame->source));
+			break;
+		case NFQA_PAYLOAD:
+			ret_frame->bytes = payload;
+			ret_frame->len = len;
+			break;
+		default:
+			break;
+		}
+	}
+	if (!packet)
+		return -1;
+	*ret_id = ntohl(packet->packet_id);
+	return ret_frame->len >= ES_NF_IP_LEN;
+}
+
+/* With which a packet goes on; 0: with what it has. */
+static const __u32 marks[] = {
+	[ES_NF_ACCEPT] = 0,
+	[ES_NF_DROP_OTHERS] = ES_NF_OTHERS_MARK,
+	[ES_NF_DROP_GIVEN] = ES_NF_GIVEN_MARK,
+	[ES_NF_DROP_GONE] = ES_NF_GONE_MARK,
+};
+
+static int on_message(const struct nlmsghdr *nlh, void *data)
+{
+	struct es_nf_capture *capture = data;
+	enum es_nf_fate fate = ES_NF_DROP;
+	struct es_nf_frame frame;
+	__u32 id = 0;
+	int is_frame;
+
+	if (nlh->nlmsg_type != (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET))
+		return MNL_CB_OK;
+	is_frame = read_frame(nlh, &frame, &id);
+	if (is_frame < 0)
+		return MNL_CB_OK;
+	if (is_frame)
+		fate = capture->fn(capture->ctx, &frame);
+	capture->last_id = id;
+	if (fate != ES_NF_DROP)
+		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id, marks[fate]);
+	else
+		capture->has_dropped = 1;
+	return MNL_CB_OK;
+}
+
+int es_nf_capture_read(struct es_nf_capture *capture, es_nf_capture_fn fn, void *ctx)
+{
+	int count = recvmmsg(es_nf_capture_fd(capture), capture->message, ES_NF_CAPTURE_BATCH, MSG_DONTWAIT,
+			     NULL);
+	int rc = 0;
+
+	if (count < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	capture->fn = fn;
+	capture->ctx = ctx;
+	capture->verdicts_len = 0;
+	capture->has_dropped = 0;
+	for (int i = 0; i < count; i++)
+		(void)mnl_cb_run(capture->bytes[i], capture->message[i].msg_len, 0, 0, on_message, capture);
+	if (capture->verdicts_len && capture->params.may_pass &&
+	    !capture->params.may_pass(capture->params.ctx)) {
+		capture->verdicts_len = 0;
+		capture->has_dropped = 1;
+	}
+	if (capture->has_dropped)
+		put_verdict(capture, NFQNL_MSG_VERDICT_BATCH, NF_DROP, capture->last_id, 0);
+	if (capture->verdicts_len &&
+	    mnl_socket_sendto(capture->nl.socket, capture->verdicts, capture->verdicts_len) < 0)
+		rc = -errno;
+	return rc ? rc : count;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_ENGINE_HANDS_H
+#define ES_NETFILTER_ENGINE_HANDS_H
+
+/*
+ * The hands of a node (struct es_nf_hands) that touch the kernel: frames by a packet socket, datagrams by a raw one,
+ * connections by rebuild.h, sockets by sock_diag.
+ */
+#include "netfilter/rebuild/connection.h"
+#include "netfilter/rules/hook.h"
+#include "netfilter/node/node.h"
+#include "netfilter/rebuild/rebuild.h"
+#include "netfilter/kernel/why.h"
+
+struct es_nf_kernel;
+
+/* es_nf_kernel_new() - all but the frames' socket; @zone: struct es_nf_hook_device's. Returns 0 or -errno, with @why. */
+int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_why *why);
+void es_nf_kernel_free(struct es_nf_kernel **kernel);
+
+/* es_nf_kernel_has_v6() - can it make connections of IPv6? */
+int es_nf_kernel_has_v6(const struct es_nf_kernel *kernel);
+
+/* es_nf_kernel_hands() - those of a node that uses @kernel */
+struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel);
+
+/**
+ * es_nf_kernel_listen() - where frames go out, and ARP requests come in, from now on
+ * Returns 0 or -errno, with @why.
+ */
+int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex, struct es_nf_why *why);
+
+/* es_nf_kernel_has_label() - struct es_nf_hook's */
+int es_nf_kernel_has_label(const struct es_nf_kernel *kernel);
+
+/* es_nf_kernel_arp_fd() - readable while there are ARP packets; -1 before es_nf_kernel_listen() */
+int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel);
+
+/* es_nf_kernel_arp() - take one that came in, at most @room bytes. Returns its length, 0 if there is none, or -errno. */
+int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room);
+
+/* es_nf_kernel_has_frames() - do some wait? es_nf_kernel_send() - let them leave, or forget them (es_nf_frames_send()) */
+int es_nf_kernel_has_frames(const struct es_nf_kernel *kernel);
+unsigned int es_nf_kernel_send(struct es_nf_kernel *kernel, int may_leave);
+
+/* es_nf_kernel_mend() - set the rule of hook.h again, if somebody has taken it away; one thread at a time, any. Returns 0 or -errno. */
+int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl);
+
+/* es_nf_kernel_can_gate() - can the kernel tell proven connections from others (unproven.h)? It needs connection labels. */
+int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel);
+
+/* es_nf_kernel_losses_fd() - readable when the connection tracking has forgotten something */
+int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel);
+
+/**
+ * es_nf_kernel_recover() - make again what it has forgotten of connections that are here, some of it (recovery.h)
+ * es_nf_kernel_is_recovering() - is there more?
+ * es_nf_kernel_hurry() - the same for the connection that this packet may be of, before it is decided: without its entry, it
+ * seems to be of another node's
+ */
+void es_nf_kernel_recover(struct es_nf_kernel *kernel);
+int es_nf_kernel_is_recovering(const struct es_nf_kernel *kernel);
+void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *frame);
+
+/**
+ * es_nf_kernel_go_on(), es_nf_kernel_give_up(), es_nf_kernel_wait_ms() - es_nf_attempts_go_on(), …, of all: connections that are being made
+ * es_nf_made() is called of those that are over, in the node's turn. Behind that, @kept_fn says of each packet that was kept
+ * (struct es_nf_hands) what becomes of it: with ES_NF_ACCEPT, the stack gets it.
+ */
+typedef enum es_nf_fate (*es_nf_kernel_kept_fn)(void *ctx, const struct es_nf_frame *frame);
+void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns, es_nf_kernel_kept_fn kept_fn, void *ctx);
+void es_nf_kernel_give_up(struct es_nf_kernel *kernel);
+int es_nf_kernel_wait_ms(const struct es_nf_kernel *kernel);
+
+/* es_nf_kernel_connection() - es_nf_connection_read() */
+int es_nf_kernel_connection(struct es_nf_kernel *kernel, const struct es_flow *flow,
+			    struct es_connection_state *ret_state, __u32 *ret_ahead);
+
+/**
+ * es_nf_kernel_reset() - a server's RST, that the rules have held on its way out, @node's
+ * Returns ES_NF_DROP if another was sent in its place, as its client must hear it; the connection is forgotten then.
+ */
+enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame,
+				   struct es_nf_node *node);
+
+#endif

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Lays the tables out in their file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "netfilter/node/memory.h"
+
+#define ES_NF_TABLES_MAGIC 0x45534e46u /* "ESNF" */
+/* What is added goes behind all else: a file of a layout before is one that ends too early. */
+#define ES_NF_TABLES_LAYOUT	  4
+#define ES_NF_TABLES_LAYOUT_FIRST 2
+#define ES_NF_BOOT_ID		  36
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+/* struct es_nf_tables_header - whose tables these are: as it lies in the file's first page */
+struct es_nf_tables_header {
+	__u32 magic;
+	__u32 layout;
+	__u32 abi;
+	__u32 counters;
+	__u32 decision_sets;
+	__u32 pad;
+	__u64 bytes;
+	__u64 namespace;
+	char boot[ES_NF_BOOT_ID + 4];
+};
+
+/* The machine's boot: what was noted before it says nothing any more. */
+static void es_nf_boot_read(char *ret_boot)
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (read(fd, ret_boot, ES_NF_BOOT_ID) != ES_NF_BOOT_ID)
+		memset(ret_boot, 0, ES_NF_BOOT_ID);
+	close(fd);
+}
+
+/* Numbers a network namespace until the next boot; 0 before Linux 5.14, which cannot tell. */
+static __u64 es_nf_namespace(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(__u64);
+	__u64 cookie = 0;
+
+	if (fd < 0)
+		return 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len))
+		cookie = 0;
+	close(fd);
+	return cookie;
+}
+
+static size_t es_nf_pages(size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) / page * page;
+}
+
+/* Where each table of a layout is, from @at on; with @at NULL, only how large all are. Returns that. */
+static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at, unsigned int layout)
+{
+	size_t off = es_nf_pages(sizeof(struct es_nf_tables_header));
+
+#define ES_NF_LAY(member, count)                                                                             \
+	do {                                                                                                 \
+		t->member = at ? (void *)(at + off) : (void *)0;                                             \
+		off += es_nf_pages(sizeof(*t->member) * (count));                                            \
+	} while (0)
+	t->state_off = off;
+	ES_NF_LAY(state, 1);
+	t->decisions_off = off;
+	ES_NF_LAY(decisions, t->decision_sets);
+	ES_NF_LAY(settled, es_settled_sets(t->decision_sets));
+	ES_NF_LAY(replays, (size_t)ES_NODES_MAX * ES_STREAMS_MAX);
+	t->resets_off = off;
+	ES_NF_LAY(resets, ES_RESETS);
+	ES_NF_LAY(strays, ES_STRAYS);
+	ES_NF_LAY(syns, ES_SYNS);
+	ES_NF_LAY(firsts, ES_FIRSTS);
+	ES_NF_LAY(heard_flows, ES_HEARD_FLOWS);
+	ES_NF_LAY(tracks, ES_NF_TRACKS);
+	ES_NF_LAY(unproven, ES_NF_UNPROVEN_SETS);
+	ES_NF_LAY(counters, ES_COUNTER_COUNT);
+	if (layout >= 3)
+		ES_NF_LAY(connections, ES_NF_CONNECTION_SETS);
+	if (layout >= 4)
+		ES_NF_LAY(programs, ES_NF_PROGRAM_NOTE_SETS);
+#undef ES_NF_LAY
+	return off;
+}
+
+/*
+ * Did a datapath write it that ran in this network namespace? The file's name is a number that a new namespace may get when
+ * another one is gone.
+ */
+static int es_nf_tables_were_here(int fd, const struct es_nf_tables_header *wanted)
+{
+	struct es_nf_tables_header found;
+
+	return pread(fd, &found, sizeof(found), 0) == (ssize_t)sizeof(found) &&
+	       found.magic == wanted->magic && found.namespace == wanted->namespace &&
+	       !memcmp(found.boot, wanted->boot, sizeof(found.boot));
+}
+
+/* Is what the file has the same as what is wanted? */
+static int es_nf_tables_are(int fd, const struct es_nf_tables_header *wanted)
+{
+	struct es_nf_tables_header found;
+	struct stat st;
+
+	return !fstat(fd, &st) && (__u64)st.st_size == wanted->bytes &&
+	       pread(fd, &found, sizeof(found), 0) == (ssize_t)sizeof(found) &&
+	       !memcmp(&found, wanted, sizeof(found));
+}
+
+/* Are they those of a layout before? Then they go on with what it does not have, empty. Returns 1, 0 or -errno. */
+static int es_nf_tables_extend(int fd, struct es_nf_tables *t, const struct es_nf_tables_header *wanted)
+{
+	struct es_nf_tables_header before = *wanted;
+
+	for (before.layout = ES_NF_TABLES_LAYOUT_FIRST; before.layout < wanted->layout; before.layout++) {
+		before.bytes = es_nf_tables_lay(t, NULL, before.layout);
+		if (!es_nf_tables_are(fd, &before))
+			continue;
+		if (ftruncate(fd, (off_t)wanted->bytes))
+			return -errno;
+		return pwrite(fd, wanted, sizeof(*wanted), 0) == (ssize_t)sizeof(*wanted) ? 1 : -EIO;
+	}
+	return 0;
+}
+
+/* The header last: a file that was left half made is none. */
+static int es_nf_tables_make(int fd, const struct es_nf_tables_header *header)
+{
+	if (ftruncate(fd, 0) || ftruncate(fd, (off_t)header->bytes))
+		return -errno;
+	return pwrite(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) ? 0 : -EIO;
+}
+
+int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf_tables *ret_tables)
+{
+	struct es_nf_tables t = {.decision_sets = decision_sets};
+	struct es_nf_tables_header header = {
+		.magic = ES_NF_TABLES_MAGIC,
+		.layout = ES_NF_TABLES_LAYOUT,
+		.abi = ES_ABI_VERSION,
+		.counters = ES_COUNTER_COUNT,
+		.decision_sets = decision_sets,
+		.namespace = es_nf_namespace(),
+	};
+	int rc;
+
+	es_nf_boot_read(header.boot);
+	t.bytes = es_nf_tables_lay(&t, NULL, ES_NF_TABLES_LAYOUT);
+	header.bytes = t.bytes;
+	t.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (t.fd < 0)
+		return -errno;
+	if (flock(t.fd, LOCK_EX | LOCK_NB)) {
+		rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
+		goto err_close;
+	}
+	t.adopted = es_nf_tables_are(t.fd, &header);
+	if (!t.adopted) {
+		rc = es_nf_tables_extend(t.fd, &t, &header);
+		if (rc < 0)
+			goto err_close;
+		t.adopted = rc;
+	}
+	t.replaced = !t.adopted && es_nf_tables_were_here(t.fd, &header);
+	rc = t.adopted ? 0 : es_nf_tables_make(t.fd, &header);
+	if (rc)
+		goto err_close;
+	t.at = mmap(NULL, t.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t.fd, 0);
+	if (t.at == MAP_FAILED) {
+		rc = -errno;
+		goto err_close;
+	}
+	es_nf_tables_lay(&t, t.at, ES_NF_TABLES_LAYOUT);
+	*ret_tables = t;
+	return 0;
+
+err_close:
+	close(t.fd);
+	return rc;
+}
+
+void es_nf_tables_close(struct es_nf_tables *tables)
+{
+	if (!tables->at)
+		return;
+	munmap(tables->at, tables->bytes);
+	close(tables->fd);
+	memset(tables, 0, sizeof(*tables));
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Carries out what kmod/core/program.h decides about programs' connections.
+ */
+#include <errno.h>
+#include "kmod/core/headers.h"
+#include "kmod/core/neighbour.h"
+#include "kmod/core/program.h"
+#include "kmod/core/serving.h"
+#include "netfilter/node/message.h"
+#include "netfilter/node/program.h"
+#include "netfilter/node/make.h"
+#include "netfilter/node/settled.h"
+#include "netfilter/rules/translation.h"
+#include "netfilter/node/unproven.h"
+
+/* struct es_nf_given - a message, for the functions below; @seg: of the packet in it, @seg.seq is of the handover's first byte */
+struct es_nf_given {
+	struct es_nf_node *node;
+	const struct es_nf_frame *frame;
+	const struct es_handover *h;
+	__u32 service;
+	struct es_segment seg;
+	struct es_flow flow;
+	struct es_flow socket;
+	__u64 flow_hash;
+	__u32 received;
+};
+
+int es_nf_program_socket(const struct es_config *config, unsigned int service, const struct es_flow *flow,
+			 struct es_flow *ret_socket)
+{
+	const int is_v6 = !es_addr_is_v4(&flow->service);
+	const struct es_addr *server = es_program_server_of(&config->service[service], is_v6);
+
+	if (!server)
+		return 0;
+	*ret_socket = *flow;
+	/* No packet from a wire comes to a loopback address. Servers that listen on all have this one, too. */
+	ret_socket->service =
+		es_addr_is_loopback(server) ? es_nf_translation_address(is_v6, service) : *server;
+	ret_socket->service_port = config->service[service].server_port;
+	return 1;
+}
+
+/* @address: one of the service's, or none */
+static int es_nf_program_is_of(const struct es_config *config, unsigned int service,
+			       const struct es_addr *address, const struct es_flow *socket,
+			       struct es_flow *ret_flow)
+{
+	struct es_flow flow = *socket, found;
+
+	flow.service = *address;
+	flow.service_port = config->service[service].port;
+	if (es_addr_is_unspecified(address) || !es_nf_program_socket(config, service, &flow, &found) ||
+	    !es_flow_equal(&found, socket))
+		return 0;
+	*ret_flow = flow;
+	return 1;
+}
+
+int es_nf_program_flow(const struct es_config *config, const struct es_flow *socket, struct es_flow *ret_flow)
+{
+	for (__u32 i = 0; i < config->service_count; i++)
+		if (es_nf_program_is_of(config, i, &config->service[i].address, socket, ret_flow) ||
+		    es_nf_program_is_of(config, i, &config->service[i].address6, socket, ret_flow))
+			return (int)i;
+	return -1;
+}
+
+/* Reads the message. Returns 0, or -1 and the counter to count by. */
+static int es_nf_given_read(struct es_nf_given *in, __u32 *ret_counter)
+{
+	struct es_nf_node *node = in->node;
+	struct es_packet pkt;
+	int service;
+
+	*ret_counter = ES_COUNT_handover_malformed;
+	if (es_nf_message_packet(in->frame, in->h, &pkt, &in->seg) || !es_message_is_connections(&in->seg))
+		return -1;
+	es_packet_flow(&pkt, &in->flow);
+	service = es_nf_service_find(node, &in->flow.service, in->flow.service_port);
+	if (service < 0) {
+		*ret_counter = ES_COUNT_handover_wrong_target;
+		return -1;
+	}
+	in->service = (__u32)service;
+	in->flow_hash = es_flow_hash(&node->config.ring_key, node->config.ring_seed, &in->flow);
+	return 0;
+}
+
+/* What the sockets say: the server's, and if it has none for the flow, the program's. Returns 0 or -1. */
+static int es_nf_given_look(struct es_nf_given *in, struct es_program_view *v)
+{
+	struct es_nf_node *node = in->node;
+	struct es_nf_found found = {}, server = {};
+
+	if (es_nf_program_socket(&node->config, in->service, &in->flow, &in->socket) &&
+	    node->hands.look(node->hands.ctx, &in->socket, &server))
+		return -1;
+	v->listening =
+		server.listening && !es_serving_refuses(node->tables.state, in->service,
+							!es_addr_is_v4(&in->flow.client), node->now_ns);
+	v->accept_full = server.accept_full;
+	if (server.socket == ES_SOCKET_NONE && node->hands.look(node->hands.ctx, &in->flow, &found))
+		return -1;
+	v->socket = server.socket ?: found.socket;
+	in->received = server.received;
+	return 0;
+}
+
+static const struct es_nf_program_note *es_nf_given_noted(const struct es_nf_given *in)
+{
+	return es_nf_program_note_find(in->node->tables.programs, in->flow_hash, in->seg.seq,
+				       es_ns_to_ms(in->node->now_ns));
+}
+
+static struct es_nf_program_note *es_nf_given_note(const struct es_nf_given *in, int is_cancelled)
+{
+	const struct es_nf_program_note note = {
+		.flow_hash = in->flow_hash,
+		.id = es_cpu_be64((__u64)in->h->content),
+		.seq = in->seg.seq,
+		.at_ms = es_ns_to_ms(in->node->now_ns),
+		.source = in->h->source,
+		.is_cancelled = (__u8)is_cancelled,
+	};
+
+	return es_nf_program_note_put(in->node->tables.programs, &note);
+}
+
+/* Did the kernel refuse it before anything of it was there? Of all else, a socket may still come. */
+static int es_nf_never_began(int rc)
+{
+	return rc == -EADDRINUSE || rc == -EEXIST || rc == -ENOSPC || rc == -ENOMEM || rc == -EBADMSG;
+}
+
+static void es_nf_given_made(const struct es_nf_making *making, int rc)
+{
+	struct es_nf_node *node = making->node;
+	struct es_nf_program_note *note = es_nf_program_note_find(node->tables.programs, making->flow_hash,
+								  making->seg.seq, es_ns_to_ms(node->now_ns));
+
+	int is_unsure = rc && (making->was_unsure || !es_nf_never_began(rc));
+
+	es_nf_count(node, rc ? ES_COUNT_rebuild_refused : making->counter);
+	/* Or it is gone: so many have come since. */
+	if (note)
+		note->is_unsure = (__u8)is_unsure;
+	if (!rc || is_unsure)
+		return;
+	es_nf_unproven_forget(node, &making->flow);
+	if (note)
+		*note = (struct es_nf_program_note){};
+	if (making->is_new)
+		es_nf_settle(node, making->flow_hash, making->seg.seq, ES_SETTLED_FORGET, 0);
+}
+
+/* Make the socket. Counts. */
+static void es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
+{
+	struct es_nf_node *node = in->node;
+	const struct es_nf_program_note *before = es_nf_given_noted(in);
+	struct es_nf_making making = {
+		.node = node,
+		.made = es_nf_given_made,
+		.flow = in->flow,
+		.flow_hash = in->flow_hash,
+		.seg = in->seg,
+		.h = *in->h,
+		.counter = counter,
+		.was_unsure = before && before->is_unsure,
+	};
+	struct es_nf_program_note *note;
+
+	/* Its client may not have heard yet what was acknowledged elsewhere. */
+	if (es_nf_unproven_note(node, &in->flow, &in->seg, in->h->source, 0)) {
+		es_nf_count(node, ES_COUNT_rebuild_refused);
+		return;
+	}
+	note = es_nf_given_note(in, 0);
+	if (!note) {
+		es_nf_unproven_forget(node, &in->flow);
+		es_nf_count(node, ES_COUNT_rebuild_refused);
+		return;
+	}
+	/* Up to es_nf_given_made(). */
+	note->is_unsure = 1;
+	es_handover_options_get(in->h, &making.options);
+	/* Its id has decided; but a client's request may be the same, and come again. */
+	making.is_new =
+		es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_MAKE, 0xff).as == ES_SETTLED_NOT;
+	es_nf_make(&making, es_nf_message_bytes(in->frame), es_ntohs(in->h->packet_len), &in->socket);
+}
+
+static void es_nf_given_answer(const struct es_nf_given *in, __u8 answer)
+{
+	struct es_handover h = *in->h;
+
+	h.next_request_seq = es_htonl(in->seg.seq + in->received);
+	es_nf_message_answer(in->node, in->frame, &h, ES_HANDOVER_ANSWER, answer);
+}
+
+void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *frame,
+			   const struct es_handover *h)
+{
+	struct es_nf_given in = {.node = node, .frame = frame, .h = h};
+	const struct es_nf_program_note *note;
+	struct es_verdict verdict = {};
+	struct es_program_view v;
+	__u32 counter;
+	int is_unsure;
+	__u8 answer;
+
+	if (es_nf_given_read(&in, &counter)) {
+		es_nf_count(node, counter);
+		return;
+	}
+	v = (struct es_program_view){
+		.id = es_cpu_be64((__u64)h->content),
+		.kind = h->kind,
+		.source = h->source,
+		.is_self = h->source == node->config.self,
+		.silent = (__u8)es_lease_refuses(es_nf_read64(&node->tables.state->lease_ns),
+						 es_nf_read32(&node->tables.state->attached), node->now_ns),
+		.stale = node->config.leased && h->epoch != es_htonl(node->config.epoch),
+	};
+	/* What cannot be seen is not answered: the sender asks again. */
+	if (es_nf_given_look(&in, &v))
+		return;
+	note = es_nf_given_noted(&in);
+	is_unsure = note && note->is_unsure && v.socket != ES_SOCKET_ESTABLISHED;
+	if (note && !is_unsure) {
+		v.noted_id = note->id;
+		v.noted_source = (__u8)note->source;
+		v.noted_cancelled = note->is_cancelled;
+	}
+	/* That no socket will come is more than can be promised. */
+	if (is_unsure && v.kind == ES_HANDOVER_CANCEL) {
+		es_nf_count(node, ES_COUNT_connection_refused);
+		return;
+	}
+	answer = es_decide_program(&v, &verdict);
+	counter = verdict.counter;
+	if (verdict.action == ES_REBUILD) {
+		es_nf_given_rebuild(&in, counter);
+		return;
+	}
+	if (verdict.action == ES_NACK && (!es_program_is_new_promise(&v, answer) || es_nf_given_note(&in, 1)))
+		es_nf_given_answer(&in, answer);
+	es_nf_count(node, counter);
+}

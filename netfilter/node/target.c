@@ -1,0 +1,592 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Acts on handover messages about requests: rebuild, deliver, refuse, and for this node's own later requests stay and end.
+ * The counterpart of kmod/bpf/target.h.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include "kmod/core/serving.h"
+#include "kmod/core/target.h"
+#include "netfilter/node/tracks.h"
+#include "netfilter/node/message.h"
+#include "netfilter/node/program.h"
+#include "netfilter/node/make.h"
+#include "netfilter/node/settled.h"
+#include "netfilter/node/target.h"
+#include "netfilter/node/unproven.h"
+#include "netfilter/node/view.h"
+
+/* struct es_nf_received - a handover message that is authentic and fresh, for the functions below */
+struct es_nf_received {
+	struct es_nf_node *node;
+	const struct es_nf_frame *frame;
+	struct es_handover h;
+	struct es_handover_view view;
+	struct es_packet pkt;
+	struct es_flow flow;
+	struct es_nf_found found;
+	struct es_connection_state open;
+	struct es_nf_connection *connection;
+	__u64 flow_hash;
+	__u32 service;
+};
+
+static void es_nf_received_flow(struct es_nf_received *in)
+{
+	es_packet_flow(&in->pkt, &in->flow);
+	in->flow_hash = es_flow_hash(&in->node->config.ring_key, in->node->config.ring_seed, &in->flow);
+}
+
+/* Returns 0; or -1: nobody can tell, so nothing may be concluded. */
+static int es_nf_received_look(struct es_nf_received *in)
+{
+	if (es_nf_node_look(in->node, &in->flow, &in->found))
+		return -1;
+	in->view.socket = in->found.socket;
+	return 0;
+}
+
+static struct es_challenge *es_nf_challenge_slot(const struct es_nf_received *in)
+{
+	return &in->node->challenges[es_challenge_index(in->flow_hash)];
+}
+
+/* Makes the view of the packet in a message. Returns 0, or -1: it cannot be made. */
+static int es_nf_handover_view_socket(struct es_nf_received *in)
+{
+	struct es_nf_node *node = in->node;
+	struct es_handover_view *v = &in->view;
+
+	if (es_nf_received_look(in))
+		return -1;
+	/* Which a new connection ends; a copy of its own request is told by what was noted. */
+	if (v->kind == ES_HANDOVER_REQUEST && in->found.is_old)
+		v->socket = ES_SOCKET_NONE;
+	v->listening = in->found.listening &&
+		       !es_serving_refuses(node->tables.state, in->service, in->pkt.is_v6, node->now_ns);
+	v->accept_full = in->found.accept_full;
+	if (v->socket != ES_SOCKET_ESTABLISHED)
+		return 0;
+	if (in->connection && in->connection->track.pin != ES_PIN_unknown) {
+		v->first_seq = in->connection->first_seq;
+		/* The track may have been lost to another flow's; and there may be an entry of a connection that is over. */
+	} else if (!es_nf_track_first(node->tables.tracks, in->flow_hash, &v->first_seq) &&
+		   node->hands.first(node->hands.ctx, &in->flow, &v->first_seq)) {
+		/* A connection of which nothing is known may well be that of this request: then it is a duplicate. */
+		v->first_seq = v->seg.seq;
+		v->rcv_nxt = v->first_seq + in->found.received;
+		return 0;
+	}
+	es_handover_view_received(v, v->first_seq + in->found.received);
+	es_handover_view_window(v, &in->h, v->rcv_nxt + in->found.rcv_wnd);
+	/* The kernel is asked for more about the connection only where it is another one. */
+	if (v->kind == ES_HANDOVER_REQUEST && v->seg.seq - v->first_seq > 1 &&
+	    !node->hands.open(node->hands.ctx, &in->flow, &in->open))
+		v->challenged = (__u8)es_challenge_look(es_nf_challenge_slot(in), in->flow_hash,
+							in->found.heard_ms, es_ns_to_ms(node->now_ns));
+	return 0;
+}
+
+/* Note what is about to become of a request. Returns es_handover_is_settled(). */
+static int es_nf_handover_settle(struct es_nf_received *in, __u32 action)
+{
+	enum es_settled_step step = es_handover_step(in->view.kind, action);
+	struct es_settled_answer settled;
+
+	if (step == ES_SETTLED_LOOK)
+		return 1;
+	settled = es_nf_settle(in->node, in->flow_hash, in->view.seg.seq, step, in->h.attempt);
+	return es_handover_is_settled(step, &settled, 0, &in->h);
+}
+
+/*
+ * What was noted of the request. ES_SETTLED_MADE says nothing here, but that a process has ended, or one of an earlier version has had it:
+ * there may have been a socket.
+ */
+static void es_nf_handover_view_settled(struct es_nf_received *in)
+{
+	struct es_nf_node *node = in->node;
+	struct es_handover_view *v = &in->view;
+	struct es_settled_answer settled = es_nf_settle(node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
+
+	es_handover_view_settled(v, &in->h, &in->pkt, &settled);
+	v->rebuilt |= settled.has_vanished;
+	v->vanished = !v->rebuilt &&
+		      es_nf_swallowed_is(node->swallowed, es_settled_request(in->flow_hash, v->seg.seq),
+					 es_ns_to_ms(node->now_ns)) &&
+		      node->hands.is_withdrawn(node->hands.ctx, &in->flow, v->seg.seq);
+}
+
+/* Nothing has come of an attempt, and why; if something may have, the second in which nothing does begins anew. */
+static void es_nf_handover_failed(const struct es_nf_making *making, int rc)
+{
+	struct es_nf_node *node = making->node;
+	__u64 request = es_settled_request(making->flow_hash, making->seg.seq);
+
+	es_nf_unproven_forget(node, &making->flow);
+	es_nf_settle(node, making->flow_hash, making->seg.seq, ES_SETTLED_FORGET, 0);
+	if (rc == -ETIMEDOUT)
+		es_nf_swallowed_note(node->swallowed, request, es_ns_to_ms(node->now_ns));
+	else
+		es_nf_swallowed_forget(node->swallowed, request);
+	es_nf_count(node, ES_COUNT_rebuild_refused);
+}
+
+/* Its service may have gone since, with a new configuration. */
+static void es_nf_handover_made(const struct es_nf_making *making, int rc)
+{
+	struct es_nf_node *node = making->node;
+	int service = es_nf_service_find(node, &making->flow.service, making->flow.service_port);
+	struct es_nf_connection *connection = NULL;
+
+	if (rc) {
+		es_nf_handover_failed(making, rc);
+		return;
+	}
+	if (service >= 0)
+		connection = es_nf_later_made(node, (__u32)service, making->flow_hash, &making->seg);
+	if (connection) {
+		es_track_begin(&connection->track, making->seg.ack, &making->h, node->now_ns);
+		if (making->seg.len || (making->seg.flags & ES_TCP_FIN))
+			es_nf_later_begun(node, connection);
+	}
+	es_nf_count(node, making->counter);
+}
+
+/* Make the connection, and count what comes of it by @counter, or by another. */
+static void es_nf_handover_rebuild(const struct es_nf_received *in, __u32 counter)
+{
+	struct es_nf_node *node = in->node;
+	struct es_nf_making making = {
+		.node = node,
+		.made = es_nf_handover_made,
+		.flow = in->flow,
+		.flow_hash = in->flow_hash,
+		.seg = in->view.seg,
+		.h = in->h,
+		.counter = counter,
+	};
+
+	es_handover_options_get(&in->h, &making.options);
+	es_nf_node_end_old(node, &in->flow, &in->found);
+	/* It may have come here before its first packet on the public network did. */
+	es_nf_first_note(node, in->flow_hash, in->view.seg.seq);
+	/* A link-local client (es_nf_is_refused()) of a node that inspects its requests: of a version before. */
+	if (es_addr_is_link_local(&in->flow.client) ||
+	    es_nf_unproven_note(node, &in->flow, &in->view.seg, in->h.source,
+				in->h.flags & ES_HANDOVER_F_MOVED)) {
+		es_nf_handover_failed(&making, -ENOSPC);
+		return;
+	}
+	es_nf_make(&making, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len), NULL);
+}
+
+/*
+ * A request that has come again, and whose socket is here. That may be one which the kernel has made after es_nf_make() gave it
+ * up, so that nothing is noted of it. Returns -1 if there is no room for that, or if the request was given back, so that another node
+ * may have it: then nothing may come of it.
+ */
+static int es_nf_handover_again(const struct es_nf_received *in)
+{
+	if (in->view.kind != ES_HANDOVER_REQUEST || in->found.acked)
+		return 0;
+	if (in->view.refused || es_nf_unproven_note(in->node, &in->flow, &in->view.seg, in->h.source,
+						    in->h.flags & ES_HANDOVER_F_MOVED))
+		return -1;
+	es_nf_settle(in->node, in->flow_hash, in->view.seg.seq, ES_SETTLED_MAKE, in->h.attempt);
+	es_nf_settle(in->node, in->flow_hash, in->view.seg.seq, ES_SETTLED_SEEN, 0);
+	return 0;
+}
+
+/* The inspector left a later request on this connection where it is. Returns -1 if its socket is leaving. */
+static int es_nf_stay(const struct es_nf_received *in)
+{
+	const struct es_segment *seg = &in->view.seg;
+	struct es_nf_connection *c = in->connection;
+
+	if (!c)
+		return 0;
+	/* Otherwise it has come again: the socket has it already. */
+	if (es_track_has_queued(&c->track, seg->seq) &&
+	    es_track_step(&c->track, ES_TRACK_QUEUED, ES_TRACK_SERVED))
+		es_nf_count(in->node, es_track_set_pin(&c->track, es_track_stay(&c->track, seg, &in->h,
+										in->node->now_ns)));
+	return es_track_is_leaving(&c->track) ? -1 : 0;
+}
+
+/* The socket has got a request that was held back, and with it what its client has acknowledged: most often, all before it. */
+static void es_nf_handover_look(const struct es_nf_received *in)
+{
+	const struct es_nf_frame packet = {.bytes = es_nf_message_bytes(in->frame),
+					   .len = es_ntohs(in->h.packet_len)};
+
+	if (in->node->config.leased && in->view.kind == ES_HANDOVER_STAY)
+		es_nf_unproven_look(in->node, &packet);
+}
+
+static int es_nf_hold(const struct es_nf_received *in, int is_held)
+{
+	return in->node->hands.hold(in->node->hands.ctx, &in->flow, is_held);
+}
+
+/*
+ * What es_handover_view wants to know for ES_HANDOVER_END and _GONE. A connection that may leave is ES_TRACK_LEAVING then:
+ * first nothing that its server says gets out any more, then its socket is looked at.
+ */
+static void es_nf_leave_begin(struct es_nf_received *in)
+{
+	struct es_handover_view *v = &in->view;
+	struct es_nf_connection *c = in->connection;
+	struct es_track_socket socket;
+	int rc;
+
+	if (!c)
+		return;
+	if (v->kind == ES_HANDOVER_GONE) {
+		v->leaving = c->track.state == ES_TRACK_ENDING;
+		return;
+	}
+	if (!es_track_step(&c->track, ES_TRACK_QUEUED, ES_TRACK_LEAVING)) {
+		v->leaving = (__u8)es_track_is_leaving(&c->track);
+		return;
+	}
+	rc = es_nf_hold(in, 1);
+	if (!rc && !es_nf_received_look(in)) {
+		es_nf_later_socket(c, &in->found, &socket);
+		v->may_leave = (__u8)es_track_may_leave(&c->track, &v->seg, &socket);
+	}
+	if (v->may_leave)
+		return;
+	if (!rc)
+		es_nf_hold(in, 0);
+	c->track.state = ES_TRACK_QUEUED;
+}
+
+/* Tell the inspector something of the flow, whose packet goes along. */
+static int es_nf_tell(const struct es_nf_received *in, enum es_record_kind kind, const void *packet,
+		      __u32 len)
+{
+	struct es_nf_node *node = in->node;
+	__u32 worker = es_worker_of(in->flow_hash, node->config.workers) & (ES_WORKERS_MAX - 1);
+	const struct es_record record = {
+		.flow_hash = in->flow_hash,
+		.len = len,
+		.kind = (__u8)kind,
+		.service = (__u8)in->service,
+		.flow = ES_FLOW_HERE,
+	};
+
+	if (!node->queue[worker])
+		return -1;
+	return es_nf_queue_push(node->queue[worker], &node->tables.state->worker[worker].awake, &record,
+				packet);
+}
+
+/* Tell it what came of its ES_HANDOVER_END or _GONE. */
+static int es_nf_answer_end(const struct es_nf_received *in, __u32 action)
+{
+	return es_nf_tell(in, es_leave_record(action), es_nf_message_bytes(in->frame),
+			  es_ntohs(in->h.packet_len));
+}
+
+/*
+ * ES_ASK. Without timestamps: what the socket's clock shows to the client is not known here, and one from the past gets no
+ * answer of Linux. Returns 0 or -1.
+ */
+static int es_nf_handover_ask(const struct es_nf_received *in)
+{
+	struct es_challenge *slot = es_nf_challenge_slot(in);
+	__u32 now_ms = es_ns_to_ms(in->node->now_ns);
+	union es_answer_wire6 wire6;
+	union es_answer_wire wire;
+	struct es_answer next;
+	int rc;
+
+	es_answer_next(&in->pkt, in->open.rcv_nxt, in->open.snd_una, 0, 0, 0, &next);
+	/* Before it is asked. */
+	es_challenge_note(slot, in->flow_hash, in->view.challenged, now_ms, now_ms);
+	rc = next.is_v6 ? es_nf_tell(in, ES_RECORD_OPEN, wire6.bytes, es_answer_write6(&next, 0, &wire6))
+			: es_nf_tell(in, ES_RECORD_OPEN, wire.bytes, es_answer_write(&next, 0, &wire));
+	if (rc)
+		es_challenge_forget(slot);
+	return rc;
+}
+
+/* ES_LEAVE, ES_KEEP and ES_GONE: the inspector is told; with the first, the socket ends. Returns the counter to count by. */
+static __u32 es_nf_handover_leave(struct es_nf_received *in, const struct es_verdict *verdict)
+{
+	const struct es_nf_hands *hands = &in->node->hands;
+	int failed;
+
+	/* Whatever comes from now on meets no connection here. */
+	if (verdict->action == ES_GONE)
+		hands->forget(hands->ctx, &in->flow);
+	failed = es_nf_answer_end(in, verdict->action);
+	if (verdict->action == ES_LEAVE) {
+		in->connection->track.state = failed ? ES_TRACK_QUEUED : ES_TRACK_ENDING;
+		if (failed)
+			es_nf_hold(in, 0);
+		else
+			/* Where its server is in the middle of a system call, it ends behind that: the inspector asks. */
+			(void)hands->end(hands->ctx, &in->flow, in->view.rcv_nxt);
+	}
+	return failed ? ES_COUNT_drop_queue_full : verdict->counter;
+}
+
+static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_verdict *verdict)
+{
+	const struct es_nf_hands *hands = &in->node->hands;
+	__u32 counter = verdict->counter;
+
+	switch (verdict->action) {
+	case ES_LEAVE:
+	case ES_KEEP:
+	case ES_GONE:
+		counter = es_nf_handover_leave(in, verdict);
+		break;
+	case ES_LEAVE_AGAIN:
+		(void)hands->end(hands->ctx, &in->flow, in->view.rcv_nxt);
+		break;
+	case ES_DELIVER:
+		if (in->view.kind == ES_HANDOVER_STAY && es_nf_stay(in)) {
+			counter = ES_COUNT_stay_lost;
+			break;
+		}
+		if (es_nf_handover_again(in)) {
+			counter = ES_COUNT_rebuild_refused;
+			break;
+		}
+		if (hands->inject(hands->ctx, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len)))
+			counter = ES_COUNT_answer_failed;
+		else
+			es_nf_handover_look(in);
+		break;
+	case ES_NACK:
+	case ES_DOUBT:
+		/* Under its next number, it may be tried here, too. */
+		es_nf_swallowed_forget(in->node->swallowed,
+				       es_settled_request(in->flow_hash, in->view.seg.seq));
+		es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK,
+				     es_handover_nack_reason(&in->view));
+		break;
+	case ES_END_OLD:
+		/* A NACK asks the sender to try here again. */
+		if (hands->end(hands->ctx, &in->flow, in->view.rcv_nxt))
+			counter = ES_COUNT_answer_failed;
+		else
+			es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_RETRY);
+		break;
+	case ES_ASK:
+		if (es_nf_handover_ask(in))
+			counter = ES_COUNT_drop_queue_full;
+		break;
+	case ES_MADE:
+		if (in->view.socket == ES_SOCKET_ESTABLISHED && es_nf_handover_again(in)) {
+			counter = ES_COUNT_rebuild_refused;
+			break;
+		}
+		es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_MADE);
+		break;
+	case ES_REBUILD:
+		es_nf_handover_rebuild(in, counter);
+		return;
+	default:
+		break;
+	}
+	es_nf_count(in->node, counter);
+}
+
+/* Answer whose this segment is that no node takes (kmod/core/strays.h). Counts. */
+static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
+{
+	struct es_handover_view *v = &in->view;
+	struct es_settled_answer settled;
+	struct es_verdict verdict = {};
+
+	es_nf_received_flow(in);
+	v->kind = ES_HANDOVER_STRAY;
+	settled = es_nf_settle(in->node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
+	v->rebuilt = es_settled_is_built(&settled) && settled.is_recent;
+	/* Where nobody can tell, its connection may be here, which another node would end by a RST. */
+	if (es_nf_received_look(in))
+		v->socket = ES_SOCKET_ESTABLISHED;
+	if (in->found.time_wait) /* its client's FIN has an answer */
+		v->socket = ES_SOCKET_TIME_WAIT;
+	v->on_its_way =
+		(__u8)es_stray_is_on_its_way(es_nf_decision_set(in->node, in->flow_hash), in->flow_hash,
+					     es_node_ring_answers(&in->node->ring, in->flow_hash), v->seg.seq,
+					     v->seg.ack, es_ns_to_ms(in->node->now_ns));
+	es_decide_handover(v, &verdict);
+	es_nf_count(in->node, verdict.counter);
+	return es_handover_nack_reason(v);
+}
+
+/* What has become of a request here? Its attempts are seen to come to nothing, and noted (swallowed.h). */
+static enum es_nack_reason es_nf_fate_look(struct es_nf_received *in)
+{
+	struct es_nf_node *node = in->node;
+	__u32 seq = in->view.seg.seq;
+	struct es_settled_answer settled = es_nf_settle(node, in->flow_hash, seq, ES_SETTLED_LOOK, 0);
+
+	es_nf_count(node, ES_COUNT_fate_asked);
+	return es_fate_reason(&settled, &in->pkt,
+			      es_nf_swallowed_is(node->swallowed, es_settled_request(in->flow_hash, seq),
+						 es_ns_to_ms(node->now_ns)));
+}
+
+/* A message about many. */
+static void es_nf_strays_answer(struct es_nf_received *in)
+{
+	const uint8_t *packet = es_nf_message_bytes(in->frame);
+	int is_v6 = in->h.kind == ES_HANDOVER_STRAYS6;
+	__u32 len = es_ntohs(in->h.packet_len), head_len = es_stray_service_len(is_v6), count;
+	union es_stray_question_any question;
+	union es_stray_service_any service;
+	__u64 here = 0;
+
+	if (len < head_len)
+		goto malformed;
+	memcpy(&service, packet, head_len);
+	count = es_stray_service_read(&service, is_v6, &in->pkt);
+	if (len != es_strays_len(is_v6, count))
+		goto malformed;
+	es_nf_received_flow(in);
+	if (es_nf_service_find(in->node, &in->flow.service, in->flow.service_port) < 0) {
+		es_nf_count(in->node, ES_COUNT_handover_wrong_target);
+		return;
+	}
+	for (__u32 i = 0; i < count; i++) {
+		memcpy(&question, packet + head_len + i * es_stray_question_len(is_v6),
+		       es_stray_question_len(is_v6));
+		if (es_stray_question_read(&question, &in->pkt, &in->view.seg))
+			goto malformed;
+		if (es_nf_stray_look(in) != ES_NACK_NOT_HERE)
+			here |= 1ULL << i;
+	}
+	in->h.content = (__be64)es_cpu_be64(here);
+	in->h.packet_len = es_htons(ES_STRAYS_KEPT);
+	es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_STRAYS);
+	return;
+
+malformed:
+	es_nf_count(in->node, ES_COUNT_handover_malformed);
+}
+
+/* Reads the packet in the message. Returns 0, or the counter by which it is refused. */
+static int es_nf_received_packet(struct es_nf_received *in, __u32 *ret_counter)
+{
+	int service;
+
+	if (es_nf_message_packet(in->frame, &in->h, &in->pkt, &in->view.seg)) {
+		*ret_counter = ES_COUNT_handover_malformed;
+		return -1;
+	}
+	es_nf_received_flow(in);
+	service = es_nf_service_find(in->node, &in->flow.service, in->flow.service_port);
+	if (service < 0) {
+		*ret_counter = ES_COUNT_handover_wrong_target;
+		return -1;
+	}
+	in->service = (__u32)service;
+	return 0;
+}
+
+/* The packet in the message: read it, look for its socket, decide. */
+static void es_nf_received_segment(struct es_nf_received *in)
+{
+	struct es_nf_node *node = in->node;
+	struct es_handover_view *v = &in->view;
+	struct es_verdict verdict = {};
+	__u32 counter = ES_COUNT_handover_malformed;
+
+	if (es_nf_received_packet(in, &counter) || !es_handover_is_about(in->h.kind, &v->seg)) {
+		es_nf_count(node, counter);
+		return;
+	}
+	if (in->h.kind == ES_HANDOVER_STRAY) {
+		es_nf_message_answer(node, in->frame, &in->h, ES_HANDOVER_NACK, es_nf_stray_look(in));
+		return;
+	}
+	if (in->h.kind == ES_HANDOVER_FATE) {
+		es_nf_message_answer(node, in->frame, &in->h, ES_HANDOVER_NACK, es_nf_fate_look(in));
+		return;
+	}
+	v->kind = in->h.kind;
+	v->silent = (__u8)es_lease_refuses(es_nf_read64(&node->tables.state->lease_ns),
+					   es_nf_read32(&node->tables.state->attached), node->now_ns);
+	v->stale = (__u8)es_handover_is_stale(&node->config, &node->ring.table, &in->h, in->flow_hash);
+	es_nf_handover_view_settled(in);
+	in->connection = es_nf_connection_find(node->tables.connections, in->flow_hash);
+	/* It comes again. */
+	if (es_nf_handover_view_socket(in)) {
+		es_nf_count(node, ES_COUNT_rebuild_refused);
+		return;
+	}
+	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)
+		es_nf_leave_begin(in);
+	es_decide_handover(v, &verdict);
+	if (!es_nf_handover_settle(in, verdict.action))
+		es_handover_unsettled(&verdict);
+	es_nf_handover_carry_out(in, &verdict);
+}
+
+/* Carry out what es_decide_fresh() says of a message. */
+static enum es_nf_fate es_nf_cluster_carry_out(struct es_nf_received *in, int is_to_port)
+{
+	struct es_message_verdict verdict;
+
+	es_decide_fresh(&in->h, is_to_port, in->node->config.self, &verdict);
+	es_nf_count(in->node, verdict.counter);
+	switch (verdict.action) {
+	case ES_MESSAGE_PASS:
+		return ES_NF_ACCEPT;
+	case ES_MESSAGE_PROGRAM:
+		es_nf_program_message(in->node, in->frame, &in->h);
+		break;
+	case ES_MESSAGE_STRAYS:
+		es_nf_strays_answer(in);
+		break;
+	case ES_MESSAGE_SEGMENT:
+		es_nf_received_segment(in);
+		break;
+	default:
+		break;
+	}
+	return ES_NF_DROP;
+}
+
+enum es_nf_fate es_nf_cluster(struct es_nf_node *node, const struct es_nf_frame *frame)
+{
+	struct es_nf_received in = {.node = node, .frame = frame};
+	const uint8_t *udp = frame->bytes + es_nf_message_udp_off(frame);
+	struct es_message_envelope envelope = {};
+	struct es_message_verdict verdict;
+	struct es_nf_ip ip;
+	__u32 counter;
+
+	if (es_nf_ip_read(frame->bytes, frame->len, &ip) || ip.next != IPPROTO_UDP ||
+	    ip.at != es_nf_message_udp_off(frame) || frame->len < ip.at + ES_NF_UDP_LEN ||
+	    !es_addr_equal(&ip.dest, &node->config.self_address))
+		return ES_NF_ACCEPT;
+	/* NACKs come from the handover port to the worker's own; they are checked here and go up. */
+	if (es_nf_be16(udp) != node->config.handover_port &&
+	    es_nf_be16(udp + 2) != node->config.handover_port)
+		return ES_NF_ACCEPT;
+	envelope.ip_len = (__u32)(ip.len - ip.at);
+	envelope.udp_len = es_ntohs(es_nf_be16(udp + 4));
+	envelope.is_short = frame->len < es_nf_message_packet_off(frame);
+	if (!envelope.is_short)
+		memcpy(&in.h, frame->bytes + es_nf_message_header_off(frame), sizeof(in.h));
+	es_decide_envelope(&envelope, &in.h, node->config.self, &verdict);
+	if (verdict.action == ES_MESSAGE_PASS)
+		return ES_NF_ACCEPT;
+	if (verdict.action == ES_MESSAGE_REFUSE) {
+		es_nf_count(node, verdict.counter);
+		return ES_NF_DROP;
+	}
+	counter = es_nf_message_check(node, frame, &in.h);
+	es_nf_count(node, counter);
+	if (counter != ES_COUNT_handover_received)
+		return ES_NF_DROP;
+	return es_nf_cluster_carry_out(&in, es_nf_be16(udp + 2) == node->config.handover_port);
+}
