@@ -44,7 +44,7 @@ struct place {
 	unsigned int port;
 };
 
-/* The netfilter datapath leads no connection to a loopback address (netfilter/node/program.h). */
+/* The netfilter datapath leads no connection to a loopback address (netfilter/node/program_name.h). */
 static const struct es_addr *server_of(const struct es_check *check, unsigned int service,
 				       unsigned int family, struct es_addr *own)
 {

@@ -43,7 +43,7 @@ static const struct es_conf_service *server_at(const struct es_conf *conf,
 }
 
 /*
- * A connection that a program hands over has its server's address and port here (netfilter/node/program.h). If others have that, too,
+ * A connection that a program hands over has its server's address and port here (netfilter/node/program_name.h). If others have that, too,
  * clients' or those of another service, one client can have two connections of the same name. Returns 1; 0 if there is nothing of
  * the kind.
  */

@@ -20,7 +20,7 @@
 #include "netfilter/engine/engine.h"
 #include "netfilter/rules/drop_by_ring.h"
 #include "netfilter/rebuild/probe.h"
-#include "netfilter/node/program.h"
+#include "netfilter/node/program_name.h"
 #include "netfilter/node/queue.h"
 #include "netfilter/rules/rules.h"
 #include "netfilter/kernel/socket.h"

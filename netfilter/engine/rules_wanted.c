@@ -4,7 +4,7 @@
  */
 #include <string.h>
 #include "kmod/core/neighbour.h"
-#include "netfilter/node/program.h"
+#include "netfilter/node/program_name.h"
 #include "netfilter/rules/rules.h"
 
 /* Services may share an address, and need not have one of each family. */

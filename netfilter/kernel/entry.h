@@ -60,7 +60,7 @@ struct es_nf_offsets {
 /**
  * struct es_nf_entry
  * @flow: by its original direction; @socket: the same, as its server's socket has it, which is another one of connections that
- * programs have handed over (program.h)
+ * programs have handed over (program_name.h)
  * @client_ts: its client's timestamp when it was made, which the kernel does not tell; 0: unknown, or it has none
  * @state: enum tcp_conntrack, 0 if the kernel does not tell; @timeout_s: until it would be dropped
  * @client_wscale, @server_wscale: what the SYN and the SYN-ACK offered, @has_wscale: both did; @has_sack likewise

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "kmod/core/neighbour.h"
-#include "netfilter/node/program.h"
+#include "netfilter/node/node.h"
+#include "netfilter/node/program_name.h"
 
 /* Of connections that were leaving, nobody knows any more where to: what their clients repeat is read anew. */
 static void es_nf_node_go_on(struct es_nf_node *node)

@@ -82,7 +82,7 @@ struct es_nf_making {
  * @frame: send a packet of @protocol to that MAC, on the public interface, when all that came together is decided
  * @send: send a packet of IPv4 to wherever it says
  * @answer: send a segment to the client that it names, by the stack; no rule and no connection tracking changes it
- * @rebuild: make a connection of the packet. @socket: of one that a program hands over, how its server has it (program.h);
+ * @rebuild: make a connection of the packet. @socket: of one that a program hands over, how its server has it (program_name.h);
  * NULL: of a client's request. Returns 0 also for a copy of the request that has just made it; -EINPROGRESS: es_nf_made() is called with
  * @making, which is copied, and with what comes of it; or -errno: there is no connection, and there will be none of this packet.
  * -ETIMEDOUT: though something listens, and as long as @is_withdrawn says so, that is certain
@@ -216,7 +216,7 @@ static inline struct es_stray *es_nf_stray_slot(const struct es_nf_node *node, _
 }
 
 /**
- * es_nf_node_look() - what the kernel has for a flow, whoever has the connection: a service's server, or that of a program (program.h)
+ * es_nf_node_look() - what the kernel has for a flow, whoever has the connection: a service's server, or that of a program (program_name.h)
  * Sets all of @ret_found. Returns 0 or -errno.
  */
 int es_nf_node_look(const struct es_nf_node *node, const struct es_flow *flow, struct es_nf_found *ret_found);

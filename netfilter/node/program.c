@@ -4,14 +4,13 @@
  */
 #include <errno.h>
 #include "kmod/core/headers.h"
-#include "kmod/core/neighbour.h"
 #include "kmod/core/program.h"
 #include "kmod/core/serving.h"
 #include "netfilter/node/message.h"
 #include "netfilter/node/program.h"
+#include "netfilter/node/program_name.h"
 #include "netfilter/node/make.h"
 #include "netfilter/node/settled.h"
-#include "netfilter/rules/translation.h"
 #include "netfilter/node/unproven.h"
 
 /* struct es_nf_given - a message, for the functions below; @seg: of the packet in it, @seg.seq is of the handover's first byte */
@@ -26,47 +25,6 @@ struct es_nf_given {
 	__u64 flow_hash;
 	__u32 received;
 };
-
-int es_nf_program_socket(const struct es_config *config, unsigned int service, const struct es_flow *flow,
-			 struct es_flow *ret_socket)
-{
-	const int is_v6 = !es_addr_is_v4(&flow->service);
-	const struct es_addr *server = es_program_server_of(&config->service[service], is_v6);
-
-	if (!server)
-		return 0;
-	*ret_socket = *flow;
-	/* No packet from a wire comes to a loopback address. Servers that listen on all have this one, too. */
-	ret_socket->service =
-		es_addr_is_loopback(server) ? es_nf_translation_address(is_v6, service) : *server;
-	ret_socket->service_port = config->service[service].server_port;
-	return 1;
-}
-
-/* @address: one of the service's, or none */
-static int es_nf_program_is_of(const struct es_config *config, unsigned int service,
-			       const struct es_addr *address, const struct es_flow *socket,
-			       struct es_flow *ret_flow)
-{
-	struct es_flow flow = *socket, found;
-
-	flow.service = *address;
-	flow.service_port = config->service[service].port;
-	if (es_addr_is_unspecified(address) || !es_nf_program_socket(config, service, &flow, &found) ||
-	    !es_flow_equal(&found, socket))
-		return 0;
-	*ret_flow = flow;
-	return 1;
-}
-
-int es_nf_program_flow(const struct es_config *config, const struct es_flow *socket, struct es_flow *ret_flow)
-{
-	for (__u32 i = 0; i < config->service_count; i++)
-		if (es_nf_program_is_of(config, i, &config->service[i].address, socket, ret_flow) ||
-		    es_nf_program_is_of(config, i, &config->service[i].address6, socket, ret_flow))
-			return (int)i;
-	return -1;
-}
 
 /* Reads the message. Returns 0, or -1 and the counter to count by. */
 static int es_nf_given_read(struct es_nf_given *in, __u32 *ret_counter)

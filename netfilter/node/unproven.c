@@ -7,7 +7,7 @@
 #include "kmod/core/counters.h"
 #include "kmod/core/load.h"
 #include "kmod/core/reply.h"
-#include "netfilter/node/program.h"
+#include "netfilter/node/program_name.h"
 #include "netfilter/node/settled.h"
 #include "netfilter/node/unproven.h"
 

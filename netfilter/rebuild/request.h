@@ -14,7 +14,7 @@
  * struct es_nf_request - a request packet, and what its connection agreed on
  * @packet: from its IP header on, @len bytes, IPv4 or IPv6, with valid checksums, as the client sent it
  * @options: of the cookie, or of the handover. tstamp_ok also needs timestamps in the packet.
- * @socket: as of struct es_nf_entry; of a connection that a program has handed over (program.h), to be set behind es_nf_request_read()
+ * @socket: as of struct es_nf_entry; of a connection that a program has handed over (program_name.h), to be set behind es_nf_request_read()
  * The rest is es_nf_request_read()'s.
  */
 struct es_nf_request {

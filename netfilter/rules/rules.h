@@ -61,7 +61,7 @@ enum es_nf_gate {
  * @gate: an enum es_nf_gate
  * @address: of the services, of either family, each once, @count of them
  * @every: those that inspect every request, @every_count of them; @endpoint: all of them, @endpoint_count of them
- * @server: addresses where servers listen for what programs hand over (program.h), each once, @server_count of them
+ * @server: addresses where servers listen for what programs hand over (program_name.h), each once, @server_count of them
  * @holds: connections with ES_NF_LABEL_HELD say nothing, and those with ES_NF_LABEL_MAKING hear nothing: the kernel has labels (struct es_nf_hook)
  */
 struct es_nf_rules {

@@ -3,7 +3,7 @@
 #define ES_NETFILTER_RULES_TRANSLATION_H
 
 /*
- * Where the kernel finds the servers of connections that programs hand over (program.h). Their conntrack entries say that what
+ * Where the kernel finds the servers of connections that programs hand over (program_name.h). Their conntrack entries say that what
  * clients send is for another address than the service's. The kernel translates so while there is a chain of type nat, so
  * this keeps an empty one for each family, in a table of its own. And it keeps an address of each service on `lo`, which is nobody
  * else's: what arrives for a loopback address the kernel drops; and to one that others have, too, a client may have a connection

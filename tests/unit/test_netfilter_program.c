@@ -5,6 +5,7 @@
 #include "cmocka_all.h"
 #include "netfilter_letter.h"
 #include "netfilter/node/program.h"
+#include "netfilter/node/program_name.h"
 #include "netfilter/rules/translation.h"
 #include "netfilter/node/unproven.h"
 
