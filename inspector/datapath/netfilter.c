@@ -99,15 +99,15 @@ static void *es_netfilter_map(int fd, size_t bytes, size_t off)
 static int es_netfilter_share(struct es_datapath *dp)
 {
 	struct es_netfilter *nf = es_netfilter_of(dp);
-	const struct es_nf_tables *tables = es_nf_engine_tables(nf->engine);
+	const struct es_nf_memory *memory = es_nf_engine_memory(nf->engine);
 
 	dp->mark = ES_NF_RULES_MARK;
-	dp->adopted = tables->adopted;
-	dp->replaced = tables->replaced;
-	dp->state = es_netfilter_map(tables->fd, sizeof(*dp->state), tables->state_off);
+	dp->adopted = memory->adopted;
+	dp->replaced = memory->replaced;
+	dp->state = es_netfilter_map(memory->fd, sizeof(*dp->state), memory->state_off);
 	dp->decisions = es_netfilter_map(
-		tables->fd, (size_t)dp->params.decision_sets * sizeof(*dp->decisions), tables->decisions_off);
-	dp->resets = es_netfilter_map(tables->fd, ES_RESETS * sizeof(*dp->resets), tables->resets_off);
+		memory->fd, (size_t)dp->params.decision_sets * sizeof(*dp->decisions), memory->decisions_off);
+	dp->resets = es_netfilter_map(memory->fd, ES_RESETS * sizeof(*dp->resets), memory->resets_off);
 	if (!dp->state || !dp->decisions || !dp->resets)
 		return -errno;
 	/* Without the daemon nothing was heard. */
@@ -202,7 +202,7 @@ static int es_netfilter_configure(struct es_datapath *dp, const struct es_config
 				  const struct es_node_ring *ring)
 {
 	struct es_netfilter *nf = es_netfilter_of(dp);
-	int gains = config->ring_seed && es_nf_overheard_gains(nf->answered, ring->answered), rc;
+	int gains = config->ring_seed && es_nf_drop_by_ring_gains(nf->answered, ring->answered), rc;
 
 	nf->config = *config;
 	memcpy(nf->answered, ring->answered, sizeof(nf->answered));

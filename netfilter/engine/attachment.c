@@ -32,13 +32,13 @@ void es_nf_attachment_close(struct es_nf_attachment *attachment)
 }
 
 /* A kernel that cannot drop what is others' gives it to the engine, which can. Returns 0 or -errno, with @why. */
-static int set_overheard(struct es_nf_attachment *a, const struct es_nf_overheard *overheard, int anew,
+static int set_overheard(struct es_nf_attachment *a, const struct es_nf_drop_by_ring *overheard, int anew,
 			 struct es_nf_why *why)
 {
 	int rc;
 
-	a->dropped.others += es_nf_overheard_count(&a->nl); /* they go with the table */
-	rc = es_nf_overheard_set(&a->nl, overheard, anew, &a->overheard_whole, why);
+	a->dropped.others += es_nf_drop_by_ring_count(&a->nl); /* they go with the table */
+	rc = es_nf_drop_by_ring_set(&a->nl, overheard, anew, &a->overheard_whole, why);
 	if (overheard != &a->overheard)
 		a->overheard = *overheard;
 	if (rc)
@@ -59,7 +59,7 @@ static int set_rules(struct es_nf_attachment *a, const struct es_nf_rules *rules
 		if (rc)
 			return rc;
 	}
-	es_nf_others_count(&a->nl, ES_NF_RULES_TABLE, &a->dropped); /* they may go with the tables */
+	es_nf_drop_by_flow_count(&a->nl, ES_NF_RULES_TABLE, &a->dropped); /* they may go with the tables */
 	rc = es_nf_rules_set(&a->nl, rules, anew, &a->rules_whole, why);
 	if (rc)
 		return rc;
@@ -68,7 +68,7 @@ static int set_rules(struct es_nf_attachment *a, const struct es_nf_rules *rules
 }
 
 int es_nf_attachment_follow(struct es_nf_attachment *attachment, const struct es_nf_rules *rules,
-			    const struct es_nf_overheard *overheard, int anyway, struct es_nf_why *why)
+			    const struct es_nf_drop_by_ring *overheard, int anyway, struct es_nf_why *why)
 {
 	struct es_nf_attachment *a = attachment;
 	int rc = 0, anew;
@@ -100,7 +100,7 @@ int es_nf_attachment_remembers(struct es_nf_attachment *attachment)
 void es_nf_attachment_forget(struct es_nf_attachment *attachment)
 {
 	pthread_mutex_lock(&tables.lock);
-	(void)es_nf_others_forget(&attachment->nl, ES_NF_RULES_TABLE);
+	(void)es_nf_drop_by_flow_forget(&attachment->nl, ES_NF_RULES_TABLE);
 	pthread_mutex_unlock(&tables.lock);
 }
 
@@ -134,21 +134,21 @@ void es_nf_attachment_mend(struct es_nf_attachment *attachment)
 			(void)es_nf_ingress_follow(&a->nl, &a->rules, 1, &a->ingress_whole, NULL);
 		if (a->rules.server_count && !es_nf_translation_is_whole(&a->nl, &a->rules, &a->translation))
 			(void)es_nf_translation_set(&a->nl, &a->rules, &a->translation, NULL);
-		if (!es_nf_overheard_are_whole(&a->nl, &a->overheard, &a->overheard_whole))
+		if (!es_nf_drop_by_ring_are_whole(&a->nl, &a->overheard, &a->overheard_whole))
 			(void)set_overheard(a, &a->overheard, 1, NULL);
 	}
 	pthread_mutex_unlock(&tables.lock);
 }
 
-struct es_nf_others_dropped es_nf_attachment_dropped(struct es_nf_attachment *attachment)
+struct es_nf_dropped_by_flow es_nf_attachment_dropped(struct es_nf_attachment *attachment)
 {
-	struct es_nf_others_dropped dropped;
+	struct es_nf_dropped_by_flow dropped;
 
 	pthread_mutex_lock(&tables.lock);
 	dropped = attachment->dropped;
-	attachment->dropped = (struct es_nf_others_dropped){};
-	dropped.others += es_nf_overheard_count(&attachment->nl);
-	es_nf_others_count(&attachment->nl, ES_NF_RULES_TABLE, &dropped);
+	attachment->dropped = (struct es_nf_dropped_by_flow){};
+	dropped.others += es_nf_drop_by_ring_count(&attachment->nl);
+	es_nf_drop_by_flow_count(&attachment->nl, ES_NF_RULES_TABLE, &dropped);
 	pthread_mutex_unlock(&tables.lock);
 	return dropped;
 }
@@ -198,7 +198,7 @@ int es_nf_attachment_remove(void)
 	/* In this order: without the rules, the stack would answer what the ingress lets in. */
 	rc = es_nf_ingress_remove(&nl);
 	if (!rc)
-		rc = es_nf_overheard_remove(&nl);
+		rc = es_nf_drop_by_ring_remove(&nl);
 	if (!rc)
 		rc = es_nf_rules_remove(&nl);
 	if (!rc)

@@ -27,11 +27,11 @@ struct es_nf_attachment {
 	struct es_nf_tap *tap;
 	struct es_nf_netlink nl;
 	struct es_nf_rules rules;
-	struct es_nf_overheard overheard;
+	struct es_nf_drop_by_ring overheard;
 	struct es_nf_rules_whole rules_whole, overheard_whole;
 	struct es_nf_whole ingress_whole;
 	struct es_nf_translation translation;
-	struct es_nf_others_dropped dropped;
+	struct es_nf_dropped_by_flow dropped;
 };
 
 /* es_nf_attachment_open() - nothing is set yet. Returns 0 or -errno. */
@@ -46,7 +46,7 @@ void es_nf_attachment_close(struct es_nf_attachment *attachment);
  * Returns 0 or -errno, with @why.
  */
 int es_nf_attachment_follow(struct es_nf_attachment *attachment, const struct es_nf_rules *rules,
-			    const struct es_nf_overheard *overheard, int anyway, struct es_nf_why *why);
+			    const struct es_nf_drop_by_ring *overheard, int anyway, struct es_nf_why *why);
 
 /* es_nf_attachment_remembers() - does the kernel remember whose flows are others' (drop_by_flow.h)? */
 int es_nf_attachment_remembers(struct es_nf_attachment *attachment);
@@ -61,7 +61,7 @@ void es_nf_attachment_open_gate(struct es_nf_attachment *attachment);
 void es_nf_attachment_mend(struct es_nf_attachment *attachment);
 
 /* es_nf_attachment_dropped() - how many packets the kernel has dropped since it was asked last */
-struct es_nf_others_dropped es_nf_attachment_dropped(struct es_nf_attachment *attachment);
+struct es_nf_dropped_by_flow es_nf_attachment_dropped(struct es_nf_attachment *attachment);
 
 /* es_nf_attachment_is_whole() - are all rules in this network namespace, with a daemon or without? 1, 0 or -errno */
 int es_nf_attachment_is_whole(void);

@@ -251,7 +251,7 @@ int es_nf_attempts_begin(struct es_nf_attempts *attempts, const struct es_nf_req
 /* A lease that is over since it began: another node may be asked for the request. */
 static int may_go_on(const struct place *place, __u64 now_ns)
 {
-	const struct es_state *state = place->making.node->tables.state;
+	const struct es_state *state = place->making.node->memory.state;
 
 	return !es_lease_refuses(es_nf_read64(&state->lease_ns), es_nf_read32(&state->attached), now_ns);
 }

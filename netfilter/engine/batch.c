@@ -144,14 +144,14 @@ static int es_nf_batch_may_pass(void *ctx)
 {
 	const struct es_nf_batch *batch = ctx;
 
-	return !es_lease_is_over(es_nf_read64(&batch->node->tables.state->lease_ns), es_nf_now_ns());
+	return !es_lease_is_over(es_nf_read64(&batch->node->memory.state->lease_ns), es_nf_now_ns());
 }
 
 /* What answers those of one queue leaves behind what the kernel was told of them (frames.h); by now, this thread may have been stopped. */
 static void es_nf_batch_send(struct es_nf_batch *batch)
 {
 	if (es_nf_kernel_has_frames(batch->kernel))
-		batch->node->tables.counters[ES_COUNT_answer_failed] +=
+		batch->node->memory.counters[ES_COUNT_answer_failed] +=
 			es_nf_kernel_send(batch->kernel, es_nf_batch_may_pass(batch));
 }
 

@@ -113,7 +113,7 @@ static void es_nf_engine_stop(struct es_nf_engine *engine)
 /* All others know what a node has that has left in order: it goes on without a daemon. */
 static void es_nf_engine_open(struct es_nf_engine *engine)
 {
-	if (engine->batch.capture[0] && es_nf_read64(&engine->node->tables.state->lease_ns) == ES_LEASE_NEVER)
+	if (engine->batch.capture[0] && es_nf_read64(&engine->node->memory.state->lease_ns) == ES_LEASE_NEVER)
 		es_nf_attachment_open_gate(&engine->attachment);
 }
 
@@ -189,10 +189,10 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_rules *rules, int anyway,
 			       struct es_nf_why *why)
 {
-	struct es_nf_overheard overheard;
+	struct es_nf_drop_by_ring overheard;
 	int rc;
 
-	es_nf_overheard_of(&engine->node->config, &engine->node->ring, &overheard);
+	es_nf_drop_by_ring_of(&engine->node->config, &engine->node->ring, &overheard);
 	if (es_nf_rules_serve(rules, 1) && !es_nf_kernel_has_v6(engine->kernel))
 		return es_nf_why(
 			why, -EOPNOTSUPP,
@@ -252,9 +252,9 @@ int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex
 	return es_nf_engine_follow(engine, &rules, 1, why);
 }
 
-const struct es_nf_tables *es_nf_engine_tables(const struct es_nf_engine *engine)
+const struct es_nf_memory *es_nf_engine_memory(const struct es_nf_engine *engine)
 {
-	return &engine->node->tables;
+	return &engine->node->memory;
 }
 
 int es_nf_engine_queue_fd(const struct es_nf_engine *engine, unsigned int worker)
@@ -318,7 +318,7 @@ int es_nf_engine_track(const struct es_nf_engine *engine, const struct es_flow *
 {
 	const struct es_nf_node *node = engine->node;
 	const struct es_nf_connection *c = es_nf_connection_find(
-		node->tables.connections, es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow));
+		node->memory.connections, es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow));
 
 	if (!c)
 		return -ENOENT;
@@ -332,7 +332,7 @@ int es_nf_engine_end_late(struct es_nf_engine *engine, const struct es_flow *flo
 	int is_late;
 
 	es_nf_engine_lock(engine);
-	is_late = es_nf_later_is_ending(engine->node, flow);
+	is_late = es_nf_track_is_ending(engine->node, flow);
 	if (is_late && !end(ctx))
 		es_nf_count(engine->node, ES_COUNT_end_late);
 	es_nf_engine_unlock(engine);
@@ -369,13 +369,13 @@ int es_nf_engine_leave(struct es_nf_engine *engine, const struct es_flow *flow)
 /* What the kernel has dropped is counted as if it had been dropped here. */
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)
 {
-	struct es_nf_others_dropped dropped = es_nf_attachment_dropped(&engine->attachment);
+	struct es_nf_dropped_by_flow dropped = es_nf_attachment_dropped(&engine->attachment);
 
 	es_nf_engine_lock(engine);
-	engine->node->tables.counters[ES_COUNT_drop_not_mine] += dropped.others;
-	engine->node->tables.counters[ES_COUNT_drop_no_flow] += dropped.given;
-	engine->node->tables.counters[ES_COUNT_cookie_invalid] += dropped.gone;
+	engine->node->memory.counters[ES_COUNT_drop_not_mine] += dropped.others;
+	engine->node->memory.counters[ES_COUNT_drop_no_flow] += dropped.given;
+	engine->node->memory.counters[ES_COUNT_cookie_invalid] += dropped.gone;
 	for (int i = 0; i < ES_COUNTER_COUNT; i++)
-		ret_values[i] = engine->node->tables.counters[i];
+		ret_values[i] = engine->node->memory.counters[i];
 	es_nf_engine_unlock(engine);
 }

@@ -52,7 +52,7 @@ int es_nf_engine_configure(struct es_nf_engine *engine, const struct es_config *
 int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex,
 			unsigned int cluster_ifindex, struct es_nf_why *why);
 
-const struct es_nf_tables *es_nf_engine_tables(const struct es_nf_engine *engine);
+const struct es_nf_memory *es_nf_engine_memory(const struct es_nf_engine *engine);
 
 /* es_nf_engine_queue_fd(), es_nf_engine_wake_fd() - of a worker's ring buffer (queue.h), owned by the engine */
 int es_nf_engine_queue_fd(const struct es_nf_engine *engine, unsigned int worker);

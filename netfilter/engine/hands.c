@@ -326,9 +326,9 @@ static void note_reset(struct es_nf_node *node, const struct es_flow *flow, cons
 	__u32 first, under_way;
 
 	es_nf_resets_span(flow, reset, &first, &under_way);
-	es_reset_note(&node->tables.resets[es_reset_index(flow_hash)], flow_hash, first, under_way,
+	es_reset_note(&node->memory.resets[es_reset_index(flow_hash)], flow_hash, first, under_way,
 		      es_ns_to_ms(node->now_ns));
-	__atomic_store_n(&node->tables.state->reset_ns, node->now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&node->memory.state->reset_ns, node->now_ns, __ATOMIC_RELAXED);
 }
 
 enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame,

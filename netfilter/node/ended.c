@@ -11,7 +11,7 @@ static int es_nf_ended_has_cookie(const struct es_nf_node *node, __u32 service, 
 {
 	es_view_begin(v, &node->config, pkt);
 	v->inspect = es_view_inspect(pkt, node->config.service[service].inspect);
-	es_view_time(v, &node->config, node->tables.state, 0, node->now_ns);
+	es_view_time(v, &node->config, node->memory.state, 0, node->now_ns);
 	es_nf_view_heard(node, v);
 	return es_decide_cookie(&node->config, v, v->seg.seq - 1) == ES_COOKIE_VALID;
 }

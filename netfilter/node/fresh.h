@@ -11,45 +11,44 @@
  */
 #include "kmod/core/types.h"
 
-#define ES_NF_TRACKS 16384 /* a power of two; 256 KB */
+#define ES_NF_FRESH 16384 /* a power of two; 256 KB */
 
 /* So long a packet may have been on its way. */
-#define ES_NF_TRACK_FRESH_MS 2000
+#define ES_NF_FRESH_MS 2000
 
 /**
- * struct es_nf_track - @first_seq: of its first request's first byte; @at_ms: monotonic, when it was made. Zero: empty.
+ * struct es_nf_fresh - @first_seq: of its first request's first byte; @at_ms: monotonic, when it was made. Zero: empty.
  */
-struct es_nf_track {
+struct es_nf_fresh {
 	__u64 flow_hash;
 	__u32 first_seq;
 	__u32 at_ms;
 };
-_Static_assert(sizeof(struct es_nf_track) == 16, "no padding: it lies in a file");
+_Static_assert(sizeof(struct es_nf_fresh) == 16, "no padding: it lies in a file");
 
-static inline struct es_nf_track *es_nf_track_slot(struct es_nf_track *tracks, __u64 flow_hash)
+static inline struct es_nf_fresh *es_nf_fresh_slot(struct es_nf_fresh *fresh, __u64 flow_hash)
 {
-	return &tracks[(__u32)(flow_hash >> 20) & (ES_NF_TRACKS - 1)];
+	return &fresh[(__u32)(flow_hash >> 20) & (ES_NF_FRESH - 1)];
 }
 
-static inline void es_nf_track_note(struct es_nf_track *tracks, __u64 flow_hash, __u32 first_seq,
-				    __u32 now_ms)
+static inline void es_nf_fresh_note(struct es_nf_fresh *fresh, __u64 flow_hash, __u32 first_seq, __u32 now_ms)
 {
-	*es_nf_track_slot(tracks, flow_hash) =
-		(struct es_nf_track){.flow_hash = flow_hash, .first_seq = first_seq, .at_ms = now_ms};
+	*es_nf_fresh_slot(fresh, flow_hash) =
+		(struct es_nf_fresh){.flow_hash = flow_hash, .first_seq = first_seq, .at_ms = now_ms};
 }
 
-/* es_nf_track_is_fresh() - was its connection made here a moment ago? */
-static inline int es_nf_track_is_fresh(struct es_nf_track *tracks, __u64 flow_hash, __u32 now_ms)
+/* es_nf_fresh_is() - was its connection made here a moment ago? */
+static inline int es_nf_fresh_is(struct es_nf_fresh *fresh, __u64 flow_hash, __u32 now_ms)
 {
-	const struct es_nf_track *t = es_nf_track_slot(tracks, flow_hash);
+	const struct es_nf_fresh *t = es_nf_fresh_slot(fresh, flow_hash);
 
-	return t->flow_hash == flow_hash && now_ms - t->at_ms < ES_NF_TRACK_FRESH_MS;
+	return t->flow_hash == flow_hash && now_ms - t->at_ms < ES_NF_FRESH_MS;
 }
 
-/* es_nf_track_first() - the first byte of the flow's newest connection. Returns 1; 0 if that is not known. */
-static inline int es_nf_track_first(struct es_nf_track *tracks, __u64 flow_hash, __u32 *ret_first_seq)
+/* es_nf_fresh_first() - the first byte of the flow's newest connection. Returns 1; 0 if that is not known. */
+static inline int es_nf_fresh_first(struct es_nf_fresh *fresh, __u64 flow_hash, __u32 *ret_first_seq)
 {
-	const struct es_nf_track *t = es_nf_track_slot(tracks, flow_hash);
+	const struct es_nf_fresh *t = es_nf_fresh_slot(fresh, flow_hash);
 
 	if (t->flow_hash != flow_hash)
 		return 0;

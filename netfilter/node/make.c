@@ -18,7 +18,7 @@ void es_nf_make(const struct es_nf_making *making, const uint8_t *packet, size_t
 	 */
 	es_nf_settle(node, making->flow_hash, making->seg.seq, ES_SETTLED_SEEN, 0);
 	/* Its socket must not be taken for that of a connection of these ports which has left: who finds that, ends it. */
-	es_nf_connection_forget(node->tables.connections, making->flow_hash);
+	es_nf_connection_forget(node->memory.connections, making->flow_hash);
 	rc = node->hands.rebuild(node->hands.ctx, packet, len, socket, making, node->now_ns);
 	if (rc != -EINPROGRESS)
 		es_nf_made(making, rc);
@@ -29,7 +29,7 @@ void es_nf_made(const struct es_nf_making *making, int rc)
 	const struct es_nf_node *node = making->node;
 
 	if (!rc)
-		es_nf_track_note(node->tables.tracks, making->flow_hash, making->seg.seq,
+		es_nf_fresh_note(node->memory.fresh, making->flow_hash, making->seg.seq,
 				 es_ns_to_ms(node->now_ns));
 	making->made(making, rc);
 }

@@ -14,7 +14,7 @@
 
 #define ES_NF_TABLES_MAGIC 0x45534e46u /* "ESNF" */
 /* What is added goes behind all else: a file of a layout before is one that ends too early. */
-#define ES_NF_TABLES_LAYOUT	  4
+#define ES_NF_MEMORY_LAYOUT	  4
 #define ES_NF_TABLES_LAYOUT_FIRST 2
 #define ES_NF_BOOT_ID		  36
 
@@ -22,8 +22,8 @@
 #define SO_NETNS_COOKIE 71
 #endif
 
-/* struct es_nf_tables_header - whose tables these are: as it lies in the file's first page */
-struct es_nf_tables_header {
+/* struct es_nf_memory_header - whose tables these are: as it lies in the file's first page */
+struct es_nf_memory_header {
 	__u32 magic;
 	__u32 layout;
 	__u32 abi;
@@ -70,9 +70,9 @@ static size_t es_nf_pages(size_t bytes)
 }
 
 /* Where each table of a layout is, from @at on; with @at NULL, only how large all are. Returns that. */
-static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at, unsigned int layout)
+static size_t es_nf_memory_lay(struct es_nf_memory *t, char *at, unsigned int layout)
 {
-	size_t off = es_nf_pages(sizeof(struct es_nf_tables_header));
+	size_t off = es_nf_pages(sizeof(struct es_nf_memory_header));
 
 #define ES_NF_LAY(member, count)                                                                             \
 	do {                                                                                                 \
@@ -91,7 +91,7 @@ static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at, unsigned int la
 	ES_NF_LAY(syns, ES_SYNS);
 	ES_NF_LAY(firsts, ES_FIRSTS);
 	ES_NF_LAY(heard_flows, ES_HEARD_FLOWS);
-	ES_NF_LAY(tracks, ES_NF_TRACKS);
+	ES_NF_LAY(fresh, ES_NF_FRESH);
 	ES_NF_LAY(unproven, ES_NF_UNPROVEN_SETS);
 	ES_NF_LAY(counters, ES_COUNTER_COUNT);
 	if (layout >= 3)
@@ -106,9 +106,9 @@ static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at, unsigned int la
  * Did a datapath write it that ran in this network namespace? The file's name is a number that a new namespace may get when
  * another one is gone.
  */
-static int es_nf_tables_were_here(int fd, const struct es_nf_tables_header *wanted)
+static int es_nf_memory_were_here(int fd, const struct es_nf_memory_header *wanted)
 {
-	struct es_nf_tables_header found;
+	struct es_nf_memory_header found;
 
 	return pread(fd, &found, sizeof(found), 0) == (ssize_t)sizeof(found) &&
 	       found.magic == wanted->magic && found.namespace == wanted->namespace &&
@@ -116,9 +116,9 @@ static int es_nf_tables_were_here(int fd, const struct es_nf_tables_header *want
 }
 
 /* Is what the file has the same as what is wanted? */
-static int es_nf_tables_are(int fd, const struct es_nf_tables_header *wanted)
+static int es_nf_memory_are(int fd, const struct es_nf_memory_header *wanted)
 {
-	struct es_nf_tables_header found;
+	struct es_nf_memory_header found;
 	struct stat st;
 
 	return !fstat(fd, &st) && (__u64)st.st_size == wanted->bytes &&
@@ -127,13 +127,13 @@ static int es_nf_tables_are(int fd, const struct es_nf_tables_header *wanted)
 }
 
 /* Are they those of a layout before? Then they go on with what it does not have, empty. Returns 1, 0 or -errno. */
-static int es_nf_tables_extend(int fd, struct es_nf_tables *t, const struct es_nf_tables_header *wanted)
+static int es_nf_memory_extend(int fd, struct es_nf_memory *t, const struct es_nf_memory_header *wanted)
 {
-	struct es_nf_tables_header before = *wanted;
+	struct es_nf_memory_header before = *wanted;
 
 	for (before.layout = ES_NF_TABLES_LAYOUT_FIRST; before.layout < wanted->layout; before.layout++) {
-		before.bytes = es_nf_tables_lay(t, NULL, before.layout);
-		if (!es_nf_tables_are(fd, &before))
+		before.bytes = es_nf_memory_lay(t, NULL, before.layout);
+		if (!es_nf_memory_are(fd, &before))
 			continue;
 		if (ftruncate(fd, (off_t)wanted->bytes))
 			return -errno;
@@ -143,19 +143,19 @@ static int es_nf_tables_extend(int fd, struct es_nf_tables *t, const struct es_n
 }
 
 /* The header last: a file that was left half made is none. */
-static int es_nf_tables_make(int fd, const struct es_nf_tables_header *header)
+static int es_nf_memory_make(int fd, const struct es_nf_memory_header *header)
 {
 	if (ftruncate(fd, 0) || ftruncate(fd, (off_t)header->bytes))
 		return -errno;
 	return pwrite(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) ? 0 : -EIO;
 }
 
-int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf_tables *ret_tables)
+int es_nf_memory_open(const char *path, unsigned int decision_sets, struct es_nf_memory *ret_memory)
 {
-	struct es_nf_tables t = {.decision_sets = decision_sets};
-	struct es_nf_tables_header header = {
+	struct es_nf_memory t = {.decision_sets = decision_sets};
+	struct es_nf_memory_header header = {
 		.magic = ES_NF_TABLES_MAGIC,
-		.layout = ES_NF_TABLES_LAYOUT,
+		.layout = ES_NF_MEMORY_LAYOUT,
 		.abi = ES_ABI_VERSION,
 		.counters = ES_COUNTER_COUNT,
 		.decision_sets = decision_sets,
@@ -164,7 +164,7 @@ int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf
 	int rc;
 
 	es_nf_boot_read(header.boot);
-	t.bytes = es_nf_tables_lay(&t, NULL, ES_NF_TABLES_LAYOUT);
+	t.bytes = es_nf_memory_lay(&t, NULL, ES_NF_MEMORY_LAYOUT);
 	header.bytes = t.bytes;
 	t.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (t.fd < 0)
@@ -173,15 +173,15 @@ int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf
 		rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
 		goto err_close;
 	}
-	t.adopted = es_nf_tables_are(t.fd, &header);
+	t.adopted = es_nf_memory_are(t.fd, &header);
 	if (!t.adopted) {
-		rc = es_nf_tables_extend(t.fd, &t, &header);
+		rc = es_nf_memory_extend(t.fd, &t, &header);
 		if (rc < 0)
 			goto err_close;
 		t.adopted = rc;
 	}
-	t.replaced = !t.adopted && es_nf_tables_were_here(t.fd, &header);
-	rc = t.adopted ? 0 : es_nf_tables_make(t.fd, &header);
+	t.replaced = !t.adopted && es_nf_memory_were_here(t.fd, &header);
+	rc = t.adopted ? 0 : es_nf_memory_make(t.fd, &header);
 	if (rc)
 		goto err_close;
 	t.at = mmap(NULL, t.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t.fd, 0);
@@ -189,8 +189,8 @@ int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf
 		rc = -errno;
 		goto err_close;
 	}
-	es_nf_tables_lay(&t, t.at, ES_NF_TABLES_LAYOUT);
-	*ret_tables = t;
+	es_nf_memory_lay(&t, t.at, ES_NF_MEMORY_LAYOUT);
+	*ret_memory = t;
 	return 0;
 
 err_close:
@@ -198,11 +198,11 @@ err_close:
 	return rc;
 }
 
-void es_nf_tables_close(struct es_nf_tables *tables)
+void es_nf_memory_close(struct es_nf_memory *memory)
 {
-	if (!tables->at)
+	if (!memory->at)
 		return;
-	munmap(tables->at, tables->bytes);
-	close(tables->fd);
-	memset(tables, 0, sizeof(*tables));
+	munmap(memory->at, memory->bytes);
+	close(memory->fd);
+	memset(memory, 0, sizeof(*memory));
 }

@@ -24,13 +24,13 @@
 #include "netfilter/node/unproven_table.h"
 
 /**
- * struct es_nf_tables - each points into the file; written by the engine's thread; state, decisions and resets by the daemon, too
+ * struct es_nf_memory - each points into the file; written by the engine's thread; state, decisions and resets by the daemon, too
  * @fd: the file, which others may map: @state is at state_off, @decisions at decisions_off, @resets at resets_off, each on a page of its own
  * @adopted: it was there, maybe of a version that knew the first tables only; @replaced: there was one of this namespace
  * that means nothing to this version
  * @settled: es_settled_sets() of them; @replays: by source node * ES_STREAMS_MAX + stream
  */
-struct es_nf_tables {
+struct es_nf_memory {
 	int fd;
 	int adopted;
 	int replaced;
@@ -49,7 +49,7 @@ struct es_nf_tables {
 	struct es_overheard *syns;
 	struct es_overheard *firsts;
 	struct es_overheard *heard_flows;
-	struct es_nf_track *tracks;
+	struct es_nf_fresh *fresh;
 	struct es_nf_unproven_set *unproven;
 	__u64 *counters;
 	struct es_nf_connection_set *connections;
@@ -57,13 +57,13 @@ struct es_nf_tables {
 };
 
 /**
- * es_nf_tables_open() - take over the tables in the file @path, or make them
+ * es_nf_memory_open() - take over the tables in the file @path, or make them
  * @decision_sets: a power of two. The file belongs to one process at a time: -EBUSY while another has it.
  * Returns 0 or -errno.
  */
-int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf_tables *ret_tables);
+int es_nf_memory_open(const char *path, unsigned int decision_sets, struct es_nf_memory *ret_memory);
 
-/* es_nf_tables_close() - let go of the file, which stays. May be called again, and for zeroed ones. */
-void es_nf_tables_close(struct es_nf_tables *tables);
+/* es_nf_memory_close() - let go of the file, which stays. May be called again, and for zeroed ones. */
+void es_nf_memory_close(struct es_nf_memory *memory);
 
 #endif

@@ -32,7 +32,7 @@ static __be64 es_nf_message_mac(const struct es_sipkey *key, const struct es_han
 static struct es_message_moment es_nf_message_moment(const struct es_nf_node *node,
 						     const struct es_handover *h)
 {
-	const struct es_state *state = node->tables.state;
+	const struct es_state *state = node->memory.state;
 
 	return (struct es_message_moment){
 		.wall_ns = node->now_ns + es_nf_read64(&state->wall_offset_ns),
@@ -62,7 +62,7 @@ __u32 es_nf_message_check(struct es_nf_node *node, const struct es_nf_frame *fra
 	es_decide_authentic(cfg, h, &moment, &verdict);
 	if (verdict.action != ES_MESSAGE_GO_ON)
 		return verdict.counter;
-	replay = &node->tables.replays[h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1))];
+	replay = &node->memory.replays[h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1))];
 	return es_replay_accept(replay, es_cpu_be64((__u64)h->sequence)) ? ES_COUNT_handover_received
 									 : ES_COUNT_handover_replayed;
 }
@@ -149,7 +149,7 @@ void es_nf_message_answer(struct es_nf_node *node, const struct es_nf_frame *fra
 	const int is_v6 = es_nf_message_udp_off(frame) == ES_NF_IP6_LEN;
 	__u32 packet_len = es_ntohs(h->packet_len);
 	size_t len = offsetof(union es_nf_message_wire, packet) + packet_len, ip_len;
-	struct es_state *state = node->tables.state;
+	struct es_state *state = node->memory.state;
 	union es_nf_message_wire wire = {
 		.udp = {.source = es_nf_be16(udp + 2), .dest = es_nf_be16(udp), .len = es_htons((__u16)len)},
 		.handover = *h,

@@ -13,7 +13,7 @@ static void es_nf_node_go_on(struct es_nf_node *node)
 {
 	for (size_t i = 0; i < ES_NF_CONNECTION_SETS; i++)
 		for (size_t j = 0; j < ES_NF_CONNECTION_WAYS; j++) {
-			struct es_track *t = &node->tables.connections[i].way[j].track;
+			struct es_track *t = &node->memory.connections[i].way[j].track;
 
 			if (es_track_is_leaving(t))
 				t->state = ES_TRACK_QUEUED;
@@ -29,14 +29,14 @@ int es_nf_node_new(const struct es_nf_node_params *params, struct es_nf_node **r
 		return -ENOMEM;
 	node->hands = *params->hands;
 	node->workers = params->workers;
-	rc = es_nf_tables_open(params->path, params->decision_sets, &node->tables);
+	rc = es_nf_memory_open(params->path, params->decision_sets, &node->memory);
 	for (unsigned int i = 0; !rc && i < params->workers; i++)
 		rc = es_nf_ring_new(params->queue_bytes, &node->queue[i]);
 	if (rc) {
 		es_nf_node_free(&node);
 		return rc;
 	}
-	if (node->tables.adopted)
+	if (node->memory.adopted)
 		es_nf_node_go_on(node);
 	*ret_node = node;
 	return 0;
@@ -50,7 +50,7 @@ void es_nf_node_free(struct es_nf_node **node)
 		return;
 	for (int i = 0; i < ES_WORKERS_MAX; i++)
 		es_nf_ring_free(&n->queue[i]);
-	es_nf_tables_close(&n->tables);
+	es_nf_memory_close(&n->memory);
 	free(n);
 	*node = NULL;
 }

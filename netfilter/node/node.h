@@ -140,7 +140,7 @@ struct es_nf_hands {
  * @remembers: the kernel understands ES_NF_DROP_OTHERS and those below it
  */
 struct es_nf_node {
-	struct es_nf_tables tables;
+	struct es_nf_memory memory;
 	struct es_nf_hands hands;
 	struct es_nf_ring *queue[ES_WORKERS_MAX];
 	struct es_nf_ring *responses;
@@ -179,7 +179,7 @@ void es_nf_node_configure(struct es_nf_node *node, const struct es_config *confi
 static inline void es_nf_count(const struct es_nf_node *node, __u32 counter)
 {
 	if (counter < ES_COUNTER_COUNT)
-		node->tables.counters[counter]++;
+		node->memory.counters[counter]++;
 }
 
 static inline __u64 es_nf_read64(const __u64 *word)
@@ -195,24 +195,24 @@ static inline __u32 es_nf_read32(const __u32 *word)
 /* Is this node's lease over? */
 static inline int es_nf_is_silent(const struct es_nf_node *node)
 {
-	return es_lease_is_over(es_nf_read64(&node->tables.state->lease_ns), node->now_ns);
+	return es_lease_is_over(es_nf_read64(&node->memory.state->lease_ns), node->now_ns);
 }
 
 /* Does the ring give @hash to this node, and may it answer? */
 static inline int es_nf_ring_is_mine(const struct es_nf_node *node, __u64 hash)
 {
-	return es_nf_read32(&node->tables.state->attached) && es_node_ring_answers(&node->ring, hash) &&
+	return es_nf_read32(&node->memory.state->attached) && es_node_ring_answers(&node->ring, hash) &&
 	       !es_nf_is_silent(node);
 }
 
 static inline struct es_decision_set *es_nf_decision_set(const struct es_nf_node *node, __u64 flow_hash)
 {
-	return &node->tables.decisions[es_decision_index(flow_hash, node->tables.decision_sets)];
+	return &node->memory.decisions[es_decision_index(flow_hash, node->memory.decision_sets)];
 }
 
 static inline struct es_stray *es_nf_stray_slot(const struct es_nf_node *node, __u64 flow_hash)
 {
-	return &node->tables.strays[es_stray_index(flow_hash)];
+	return &node->memory.strays[es_stray_index(flow_hash)];
 }
 
 /**

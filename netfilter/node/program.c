@@ -57,7 +57,7 @@ static int es_nf_given_look(struct es_nf_given *in, struct es_program_view *v)
 	    node->hands.look(node->hands.ctx, &in->socket, &server))
 		return -1;
 	v->listening =
-		server.listening && !es_serving_refuses(node->tables.state, in->service,
+		server.listening && !es_serving_refuses(node->memory.state, in->service,
 							!es_addr_is_v4(&in->flow.client), node->now_ns);
 	v->accept_full = server.accept_full;
 	if (server.socket == ES_SOCKET_NONE && node->hands.look(node->hands.ctx, &in->flow, &found))
@@ -69,7 +69,7 @@ static int es_nf_given_look(struct es_nf_given *in, struct es_program_view *v)
 
 static const struct es_nf_program_note *es_nf_given_noted(const struct es_nf_given *in)
 {
-	return es_nf_program_note_find(in->node->tables.programs, in->flow_hash, in->seg.seq,
+	return es_nf_program_note_find(in->node->memory.programs, in->flow_hash, in->seg.seq,
 				       es_ns_to_ms(in->node->now_ns));
 }
 
@@ -84,7 +84,7 @@ static struct es_nf_program_note *es_nf_given_note(const struct es_nf_given *in,
 		.is_cancelled = (__u8)is_cancelled,
 	};
 
-	return es_nf_program_note_put(in->node->tables.programs, &note);
+	return es_nf_program_note_put(in->node->memory.programs, &note);
 }
 
 /* Did the kernel refuse it before anything of it was there? Of all else, a socket may still come. */
@@ -96,7 +96,7 @@ static int es_nf_never_began(int rc)
 static void es_nf_given_made(const struct es_nf_making *making, int rc)
 {
 	struct es_nf_node *node = making->node;
-	struct es_nf_program_note *note = es_nf_program_note_find(node->tables.programs, making->flow_hash,
+	struct es_nf_program_note *note = es_nf_program_note_find(node->memory.programs, making->flow_hash,
 								  making->seg.seq, es_ns_to_ms(node->now_ns));
 
 	int is_unsure = rc && (making->was_unsure || !es_nf_never_began(rc));
@@ -179,8 +179,8 @@ void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *fr
 		.kind = h->kind,
 		.source = h->source,
 		.is_self = h->source == node->config.self,
-		.silent = (__u8)es_lease_refuses(es_nf_read64(&node->tables.state->lease_ns),
-						 es_nf_read32(&node->tables.state->attached), node->now_ns),
+		.silent = (__u8)es_lease_refuses(es_nf_read64(&node->memory.state->lease_ns),
+						 es_nf_read32(&node->memory.state->attached), node->now_ns),
 		.stale = node->config.leased && h->epoch != es_htonl(node->config.epoch),
 	};
 	/* What cannot be seen is not answered: the sender asks again. */

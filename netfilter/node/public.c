@@ -97,7 +97,7 @@ static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
 	if (v->track && in->connection)
 		es_view_record_track(&in->connection->track, &record);
 	if (!node->queue[worker] ||
-	    es_nf_queue_push(node->queue[worker], &node->tables.state->worker[worker].awake, &record,
+	    es_nf_queue_push(node->queue[worker], &node->memory.state->worker[worker].awake, &record,
 			     in->frame->bytes))
 		return ES_COUNT_drop_queue_full;
 	return gives ? ES_COUNT_layer4_queued : in->verdict.counter;
@@ -122,12 +122,12 @@ static void es_nf_rebuild_made(const struct es_nf_making *making, int rc)
 		return;
 	}
 	if (service >= 0)
-		connection = es_nf_later_made(node, (__u32)service, making->flow_hash, &making->seg);
+		connection = es_nf_track_made(node, (__u32)service, making->flow_hash, &making->seg);
 	if (connection) {
 		es_track_begin_uninspected(&connection->track, &making->options);
 		/* A client that closes at once has asked for nothing that could have been inspected. */
 		if (making->seg.len)
-			es_nf_later_begun(node, connection);
+			es_nf_track_begun(node, connection);
 	}
 	/* This node, too, may be lost, and be asked again when its sockets are gone. */
 	if (node->config.leased)
@@ -170,7 +170,7 @@ static void es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 	}
 	is_unknown = es_nf_look(in);
 	if (is_unknown || !in->found.listening ||
-	    es_serving_refuses(node->tables.state, in->service, in->pkt.is_v6, node->now_ns)) {
+	    es_serving_refuses(node->memory.state, in->service, in->pkt.is_v6, node->now_ns)) {
 		if (!is_unknown && may_give) {
 			es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
 			es_nf_count(node, es_nf_carry_out_queue(in));
@@ -254,7 +254,7 @@ static int es_nf_may_have_socket(const struct es_nf_inbound *in)
 	const struct es_nf_node *node = in->node;
 
 	if (in->frame->is_known ||
-	    es_nf_track_is_fresh(node->tables.tracks, in->view.flow_hash, es_ns_to_ms(node->now_ns)))
+	    es_nf_fresh_is(node->memory.fresh, in->view.flow_hash, es_ns_to_ms(node->now_ns)))
 		return 1;
 	return es_view_says(&in->view) && es_node_ring_answers(&node->ring, in->view.flow_hash) &&
 	       (!es_nf_flow_was_heard(node, in->view.flow_hash) ||
@@ -286,13 +286,13 @@ static int es_nf_public_is_stacks(struct es_nf_inbound *in, enum es_nf_fate *ret
 {
 	struct es_nf_node *node = in->node;
 	struct es_view *v = &in->view;
-	const struct es_nf_connection *c = es_nf_connection_find(node->tables.connections, v->flow_hash);
+	const struct es_nf_connection *c = es_nf_connection_find(node->memory.connections, v->flow_hash);
 	int is_leaving = c && es_track_is_leaving(&c->track);
 
 	*ret_fate = is_leaving ? ES_NF_DROP : ES_NF_ACCEPT;
 	if (v->inspect != ES_INSPECT_EVERY)
 		return 1;
-	if (!v->silent && (!es_track_reads(&v->seg) || (c && es_nf_later_is_inside(c, &v->seg)))) {
+	if (!v->silent && (!es_track_reads(&v->seg) || (c && es_nf_track_is_inside(c, &v->seg)))) {
 		es_nf_count(node, ES_COUNT_deliver_established);
 		return 1;
 	}
@@ -310,7 +310,7 @@ static int es_nf_public_is_stacks(struct es_nf_inbound *in, enum es_nf_fate *ret
  */
 static int es_nf_public_has_heard_enough(const struct es_nf_node *node, const struct es_view *v)
 {
-	if (!node->remembers || !es_nf_read32(&node->tables.state->attached) ||
+	if (!node->remembers || !es_nf_read32(&node->memory.state->attached) ||
 	    v->inspect == ES_INSPECT_EVERY)
 		return 0;
 	return !node->config.leased || (v->seg.len && !(v->seg.flags & ES_TCP_SYN));
@@ -394,7 +394,7 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	es_nf_view_complete(node, &in->pkt, v);
 	if (v->socket == ES_SOCKET_ESTABLISHED) {
 		if (es_view_reads_track(v))
-			in->connection = es_nf_later_view(node, &in->found, v);
+			in->connection = es_nf_track_view(node, &in->found, v);
 	} else {
 		if (es_is_anothers(v)) {
 			es_nf_count(node, ES_COUNT_drop_not_mine);
@@ -408,11 +408,11 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 			es_nf_count(node, ES_COUNT_drop_malformed);
 			return ES_NF_DROP;
 		}
-		es_view_layer4(v, node->tables.state, &cfg->service[in->service], in->service, &in->pkt,
+		es_view_layer4(v, node->memory.state, &cfg->service[in->service], in->service, &in->pkt,
 			       node->now_ns);
 		v->has_doubts =
 			cfg->leased &&
-			es_first_has_doubts(es_nf_read64(&node->tables.state->doubt_ns), node->now_ns);
+			es_first_has_doubts(es_nf_read64(&node->memory.state->doubt_ns), node->now_ns);
 		if (es_view_needs_heard(v))
 			es_nf_view_heard(node, v);
 		if (v->has_doubts && v->mine)
@@ -425,7 +425,7 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 		es_decide(cfg, v, &in->verdict);
 	}
 	if (in->verdict.guess)
-		es_guess_note(&node->tables.state->guesses, es_ns_to_s(node->now_ns));
+		es_guess_note(&node->memory.state->guesses, es_ns_to_s(node->now_ns));
 	fate = es_nf_carry_out(in);
 	return fate == ES_NF_DROP ? es_nf_public_given(node, in) : fate;
 }

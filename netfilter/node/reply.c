@@ -22,7 +22,7 @@ static struct es_nf_connection *es_nf_reply_connection(const struct es_nf_node *
 	service = es_nf_service_find(node, &flow.service, flow.service_port);
 	if (service < 0 || node->config.service[service].inspect != ES_INSPECT_EVERY)
 		return NULL;
-	return es_nf_connection_find(node->tables.connections,
+	return es_nf_connection_find(node->memory.connections,
 				     es_flow_hash(&node->config.ring_key, node->config.ring_seed, &flow));
 }
 

@@ -13,9 +13,9 @@ static inline struct es_settled_answer es_nf_settle(struct es_nf_node *node, __u
 						    enum es_settled_step step, __u8 attempt)
 {
 	__u32 hold_ms = es_settled_hold_ms(node->config.slot_s * ES_COOKIE_SLOTS_VALID);
-	__u32 sets = es_settled_sets(node->tables.decision_sets);
+	__u32 sets = es_settled_sets(node->memory.decision_sets);
 	struct es_settled_answer answer = es_settled_step(
-		&node->tables.settled[es_settled_index(flow_hash, sets)], es_settled_request(flow_hash, seq),
+		&node->memory.settled[es_settled_index(flow_hash, sets)], es_settled_request(flow_hash, seq),
 		step, attempt, es_ns_to_ms(node->now_ns), hold_ms);
 
 	if (answer.forgot)

@@ -63,14 +63,14 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 	if (v->kind == ES_HANDOVER_REQUEST && in->found.is_old)
 		v->socket = ES_SOCKET_NONE;
 	v->listening = in->found.listening &&
-		       !es_serving_refuses(node->tables.state, in->service, in->pkt.is_v6, node->now_ns);
+		       !es_serving_refuses(node->memory.state, in->service, in->pkt.is_v6, node->now_ns);
 	v->accept_full = in->found.accept_full;
 	if (v->socket != ES_SOCKET_ESTABLISHED)
 		return 0;
 	if (in->connection && in->connection->track.pin != ES_PIN_unknown) {
 		v->first_seq = in->connection->first_seq;
 		/* The track may have been lost to another flow's; and there may be an entry of a connection that is over. */
-	} else if (!es_nf_track_first(node->tables.tracks, in->flow_hash, &v->first_seq) &&
+	} else if (!es_nf_fresh_first(node->memory.fresh, in->flow_hash, &v->first_seq) &&
 		   node->hands.first(node->hands.ctx, &in->flow, &v->first_seq)) {
 		/* A connection of which nothing is known may well be that of this request: then it is a duplicate. */
 		v->first_seq = v->seg.seq;
@@ -144,11 +144,11 @@ static void es_nf_handover_made(const struct es_nf_making *making, int rc)
 		return;
 	}
 	if (service >= 0)
-		connection = es_nf_later_made(node, (__u32)service, making->flow_hash, &making->seg);
+		connection = es_nf_track_made(node, (__u32)service, making->flow_hash, &making->seg);
 	if (connection) {
 		es_track_begin(&connection->track, making->seg.ack, &making->h, node->now_ns);
 		if (making->seg.len || (making->seg.flags & ES_TCP_FIN))
-			es_nf_later_begun(node, connection);
+			es_nf_track_begun(node, connection);
 	}
 	es_nf_count(node, making->counter);
 }
@@ -252,7 +252,7 @@ static void es_nf_leave_begin(struct es_nf_received *in)
 	}
 	rc = es_nf_hold(in, 1);
 	if (!rc && !es_nf_received_look(in)) {
-		es_nf_later_socket(c, &in->found, &socket);
+		es_nf_track_socket(c, &in->found, &socket);
 		v->may_leave = (__u8)es_track_may_leave(&c->track, &v->seg, &socket);
 	}
 	if (v->may_leave)
@@ -278,7 +278,7 @@ static int es_nf_tell(const struct es_nf_received *in, enum es_record_kind kind,
 
 	if (!node->queue[worker])
 		return -1;
-	return es_nf_queue_push(node->queue[worker], &node->tables.state->worker[worker].awake, &record,
+	return es_nf_queue_push(node->queue[worker], &node->memory.state->worker[worker].awake, &record,
 				packet);
 }
 
@@ -512,11 +512,11 @@ static void es_nf_received_segment(struct es_nf_received *in)
 		return;
 	}
 	v->kind = in->h.kind;
-	v->silent = (__u8)es_lease_refuses(es_nf_read64(&node->tables.state->lease_ns),
-					   es_nf_read32(&node->tables.state->attached), node->now_ns);
+	v->silent = (__u8)es_lease_refuses(es_nf_read64(&node->memory.state->lease_ns),
+					   es_nf_read32(&node->memory.state->attached), node->now_ns);
 	v->stale = (__u8)es_handover_is_stale(&node->config, &node->ring.table, &in->h, in->flow_hash);
 	es_nf_handover_view_settled(in);
-	in->connection = es_nf_connection_find(node->tables.connections, in->flow_hash);
+	in->connection = es_nf_connection_find(node->memory.connections, in->flow_hash);
 	/* It comes again. */
 	if (es_nf_handover_view_socket(in)) {
 		es_nf_count(node, ES_COUNT_rebuild_refused);

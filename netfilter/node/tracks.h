@@ -10,18 +10,18 @@
 #include "netfilter/node/node.h"
 
 /**
- * es_nf_later_made() - a connection was made here, of the request @seg (es_nf_make())
- * Returns the new one, whose track the caller begins before es_nf_later_begun(); NULL if its service does not inspect
+ * es_nf_track_made() - a connection was made here, of the request @seg (es_nf_make())
+ * Returns the new one, whose track the caller begins before es_nf_track_begun(); NULL if its service does not inspect
  * every request.
  */
-struct es_nf_connection *es_nf_later_made(const struct es_nf_node *node, __u32 service, __u64 flow_hash,
+struct es_nf_connection *es_nf_track_made(const struct es_nf_node *node, __u32 service, __u64 flow_hash,
 					  const struct es_segment *seg);
 
-/* es_nf_later_begun() - count why it stays, if it does */
-void es_nf_later_begun(const struct es_nf_node *node, const struct es_nf_connection *c);
+/* es_nf_track_begun() - count why it stays, if it does */
+void es_nf_track_begun(const struct es_nf_node *node, const struct es_nf_connection *c);
 
-/* es_nf_later_is_inside() - is it the inside of a body, or of a connection that stays? Then nobody need ask its socket. */
-static inline int es_nf_later_is_inside(const struct es_nf_connection *c, const struct es_segment *seg)
+/* es_nf_track_is_inside() - is it the inside of a body, or of a connection that stays? Then nobody need ask its socket. */
+static inline int es_nf_track_is_inside(const struct es_nf_connection *c, const struct es_segment *seg)
 {
 	const struct es_track *t = &c->track;
 
@@ -31,17 +31,17 @@ static inline int es_nf_later_is_inside(const struct es_nf_connection *c, const 
 }
 
 /**
- * es_nf_later_view() - set @v->track for a segment whose socket is @found; where es_view_reads_track()
+ * es_nf_track_view() - set @v->track for a segment whose socket is @found; where es_view_reads_track()
  * Returns the connection, of which the inspector may have to know; NULL if it need not.
  */
-struct es_nf_connection *es_nf_later_view(const struct es_nf_node *node, const struct es_nf_found *found,
+struct es_nf_connection *es_nf_track_view(const struct es_nf_node *node, const struct es_nf_found *found,
 					  struct es_view *v);
 
-/* es_nf_later_is_ending() - is the flow's newest connection one whose socket was to end, since it has left? */
-int es_nf_later_is_ending(const struct es_nf_node *node, const struct es_flow *flow);
+/* es_nf_track_is_ending() - is the flow's newest connection one whose socket was to end, since it has left? */
+int es_nf_track_is_ending(const struct es_nf_node *node, const struct es_flow *flow);
 
-/* es_nf_later_socket() - the socket in the numbers that the client knows */
-void es_nf_later_socket(const struct es_nf_connection *c, const struct es_nf_found *found,
+/* es_nf_track_socket() - the socket in the numbers that the client knows */
+void es_nf_track_socket(const struct es_nf_connection *c, const struct es_nf_found *found,
 			struct es_track_socket *ret_socket);
 
 #endif

@@ -13,7 +13,7 @@
 
 static struct es_nf_unproven_set *es_nf_unproven_set_of(const struct es_nf_node *node, __u64 flow_hash)
 {
-	return &node->tables.unproven[(__u32)(flow_hash >> 20) & (ES_NF_UNPROVEN_SETS - 1)];
+	return &node->memory.unproven[(__u32)(flow_hash >> 20) & (ES_NF_UNPROVEN_SETS - 1)];
 }
 
 static struct es_nf_unproven *es_nf_unproven_find(const struct es_nf_node *node, const struct es_flow *flow)
@@ -201,8 +201,8 @@ static struct es_reply_view es_nf_reply_view(const struct es_nf_node *node)
 {
 	return (struct es_reply_view){
 		.now_ns = node->now_ns,
-		.lease_ns = es_nf_read64(&node->tables.state->lease_ns),
-		.firm_ns = es_nf_read64(&node->tables.state->firm_ns),
+		.lease_ns = es_nf_read64(&node->memory.state->lease_ns),
+		.firm_ns = es_nf_read64(&node->memory.state->firm_ns),
 	};
 }
 
@@ -275,7 +275,7 @@ static struct es_nf_unproven *es_nf_unproven_next(const struct es_nf_node *node,
 {
 	for (; at < (size_t)ES_NF_UNPROVEN_SETS * ES_NF_UNPROVEN_WAYS; at++) {
 		struct es_nf_unproven *u =
-			&node->tables.unproven[at / ES_NF_UNPROVEN_WAYS].way[at % ES_NF_UNPROVEN_WAYS];
+			&node->memory.unproven[at / ES_NF_UNPROVEN_WAYS].way[at % ES_NF_UNPROVEN_WAYS];
 
 		*ret_next = at + 1;
 		if (u->made_ns)

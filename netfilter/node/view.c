@@ -6,14 +6,14 @@
 
 static __u64 es_nf_hears_ns(const struct es_nf_node *node)
 {
-	return es_nf_read64(&node->tables.state->hears_ns);
+	return es_nf_read64(&node->memory.state->hears_ns);
 }
 
 static void es_nf_syn_note(const struct es_nf_node *node, const struct es_view *v)
 {
 	__u64 key = es_syn_key(v->flow_hash, v->seg.seq, es_nf_hears_ns(node));
 
-	es_overheard_note(&node->tables.syns[es_overheard_index(key, ES_SYNS)], key,
+	es_overheard_note(&node->memory.syns[es_overheard_index(key, ES_SYNS)], key,
 			  es_syn_generation(es_ns_to_s(node->now_ns), node->config.slot_s));
 }
 
@@ -22,13 +22,13 @@ static int es_nf_syn_was_heard(const struct es_nf_node *node, const struct es_vi
 	__u64 key = es_syn_key(v->flow_hash, es_syn_isn(&v->seg, v->inspect == ES_INSPECT_NEVER),
 			       es_nf_hears_ns(node));
 
-	return es_overheard_has(&node->tables.syns[es_overheard_index(key, ES_SYNS)], key,
+	return es_overheard_has(&node->memory.syns[es_overheard_index(key, ES_SYNS)], key,
 				es_syn_generation(es_ns_to_s(node->now_ns), node->config.slot_s));
 }
 
 static struct es_overheard *es_nf_heard_flow_slot(const struct es_nf_node *node, __u64 key)
 {
-	return &node->tables.heard_flows[es_overheard_index(key, ES_HEARD_FLOWS)];
+	return &node->memory.heard_flows[es_overheard_index(key, ES_HEARD_FLOWS)];
 }
 
 static void es_nf_flow_note(const struct es_nf_node *node, __u64 flow_hash)
@@ -51,12 +51,12 @@ void es_nf_view_heard(const struct es_nf_node *node, struct es_view *v)
 {
 	v->heard = (__u8)es_nf_syn_was_heard(node, v);
 	v->heard_all = (__u8)es_syns_are_complete(es_nf_hears_ns(node), node->now_ns, node->config.slot_s);
-	v->many_guesses = (__u8)es_guesses_are_many(&node->tables.state->guesses, es_ns_to_s(node->now_ns));
+	v->many_guesses = (__u8)es_guesses_are_many(&node->memory.state->guesses, es_ns_to_s(node->now_ns));
 }
 
 static struct es_overheard *es_nf_first_slot(const struct es_nf_node *node, __u64 key)
 {
-	return &node->tables.firsts[es_overheard_index(key, ES_FIRSTS)];
+	return &node->memory.firsts[es_overheard_index(key, ES_FIRSTS)];
 }
 
 void es_nf_view_doubt(const struct es_nf_node *node, struct es_view *v)
@@ -85,7 +85,7 @@ static void es_nf_view_overhear(const struct es_nf_node *node, const struct es_v
 void es_nf_view_complete(const struct es_nf_node *node, const struct es_packet *pkt, struct es_view *v)
 {
 	const struct es_config *cfg = &node->config;
-	const struct es_state *state = node->tables.state;
+	const struct es_state *state = node->memory.state;
 
 	es_view_begin(v, cfg, pkt);
 	if (es_view_opens(v)) {
@@ -93,7 +93,7 @@ void es_nf_view_complete(const struct es_nf_node *node, const struct es_packet *
 		es_nf_flow_note(node, v->flow_hash);
 	}
 	if (es_view_may_be_ended(v, es_nf_read64(&state->reset_ns), node->now_ns))
-		es_view_ended(v, &node->tables.resets[es_reset_index(v->flow_hash)], node->now_ns);
+		es_view_ended(v, &node->memory.resets[es_reset_index(v->flow_hash)], node->now_ns);
 	if (v->socket != ES_SOCKET_ESTABLISHED) {
 		es_view_ring(v, &node->ring, es_nf_read32(&state->attached));
 		if (cfg->leased && es_view_is_overheard(v))

@@ -102,7 +102,7 @@ static void add_memory(struct es_nf_nft *nft, const struct memory *memory)
 	es_nf_nft_add_memory(nft, memory->name, memory->id, key_len(nft), ES_LIFE_MS, ES_MOST);
 }
 
-void es_nf_others_put(struct es_nf_nft *nft, const char *chain)
+void es_nf_drop_by_flow_put(struct es_nf_nft *nft, const char *chain)
 {
 	add_memory(nft, &others);
 	add_memory(nft, &given);
@@ -117,7 +117,7 @@ void es_nf_others_put(struct es_nf_nft *nft, const char *chain)
 	es_nf_nft_begin_rule(nft, chain);
 	es_nf_match_flags(nft, ES_TCP_SYN, 0);
 	put_drop(nft, &gone, &given);
-	es_nf_nft_add_base_chain(nft, ES_CHAIN, NF_INET_PRE_ROUTING, ES_NF_PRIORITY_REMEMBER);
+	es_nf_nft_add_base_chain(nft, ES_CHAIN, NF_INET_PRE_ROUTING, ES_NF_PRIORITY_DROP_BY_FLOW);
 	put_memory(nft, ES_NF_OTHERS_MARK, &others);
 	put_end(nft, ES_NF_OTHERS_MARK);
 	put_memory(nft, ES_NF_GIVEN_MARK, &given);
@@ -126,7 +126,7 @@ void es_nf_others_put(struct es_nf_nft *nft, const char *chain)
 	put_end(nft, ES_NF_GONE_MARK);
 }
 
-int es_nf_others_forget(struct es_nf_netlink *nl, const char *table)
+int es_nf_drop_by_flow_forget(struct es_nf_netlink *nl, const char *table)
 {
 	int rc = 0;
 
@@ -135,7 +135,7 @@ int es_nf_others_forget(struct es_nf_netlink *nl, const char *table)
 	return rc;
 }
 
-void es_nf_others_count(struct es_nf_netlink *nl, const char *table, struct es_nf_others_dropped *sum)
+void es_nf_drop_by_flow_count(struct es_nf_netlink *nl, const char *table, struct es_nf_dropped_by_flow *sum)
 {
 	for (size_t i = 0; i < sizeof(families); i++) {
 		sum->others += es_nf_nft_take_count(nl, families[i], table, others.name);

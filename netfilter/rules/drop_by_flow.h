@@ -7,7 +7,7 @@
  * not ask again. Where the ring's hash is one that nf_tables do not know (drop_by_ring.h), the daemon has to hear each packet of each
  * client's once; with this, it is mostly the SYN.
  *
- * A packet whose flow is to be remembered goes on with a mark, and the chain right behind (ES_NF_PRIORITY_REMEMBER) notes the flow and drops the packet. A SYN is
+ * A packet whose flow is to be remembered goes on with a mark, and the chain right behind (ES_NF_PRIORITY_DROP_BY_FLOW) notes the flow and drops the packet. A SYN is
  * never dropped unheard, nor is a packet that the rules before have taken: of a connection that is here, or is just being made. What
  * that may cost is that a client is heard one repetition later: of a flow that has become this node's otherwise than by its ring, or
  * whose RST was lost.
@@ -19,9 +19,9 @@
  * iptables use mangle, which is -150; firewalld 10 more). The kernel runs the chains of one priority in an order that depends on who came last,
  * and a rule that changes marks between the last two would have ours mean nothing.
  */
-#define ES_NF_PRIORITY_OVERHEARD (-154) /* drop_by_ring.h */
-#define ES_NF_PRIORITY_CAPTURE	 (-153) /* rules.h */
-#define ES_NF_PRIORITY_REMEMBER	 (-152)
+#define ES_NF_PRIORITY_DROP_BY_RING (-154) /* drop_by_ring.h */
+#define ES_NF_PRIORITY_CAPTURE	    (-153) /* rules.h */
+#define ES_NF_PRIORITY_DROP_BY_FLOW (-152)
 
 /*
  * The marks of packets whose flows are to be remembered: as others'; or as this node's to inspect. Of these, bare acknowledgements are
@@ -32,18 +32,18 @@
 #define ES_NF_GIVEN_MARK  0x45534f47U
 #define ES_NF_GONE_MARK	  0x45534f4eU
 
-/* es_nf_others_put() - into the table of the transaction: the sets, what drops by them at the end of @chain, and what fills them */
-void es_nf_others_put(struct es_nf_nft *nft, const char *chain);
+/* es_nf_drop_by_flow_put() - into the table of the transaction: the sets, what drops by them at the end of @chain, and what fills them */
+void es_nf_drop_by_flow_put(struct es_nf_nft *nft, const char *chain);
 
-/* es_nf_others_forget() - all flows of both families' tables @table, as some may have become this node's. Returns 0 or -errno. */
-int es_nf_others_forget(struct es_nf_netlink *nl, const char *table);
+/* es_nf_drop_by_flow_forget() - all flows of both families' tables @table, as some may have become this node's. Returns 0 or -errno. */
+int es_nf_drop_by_flow_forget(struct es_nf_netlink *nl, const char *table);
 
-/* es_nf_others_count() - how many packets were dropped since this was asked, or since the tables were set: are added */
-struct es_nf_others_dropped {
+/* es_nf_drop_by_flow_count() - how many packets were dropped since this was asked, or since the tables were set: are added */
+struct es_nf_dropped_by_flow {
 	unsigned long long others;
 	unsigned long long given;
 	unsigned long long gone;
 };
-void es_nf_others_count(struct es_nf_netlink *nl, const char *table, struct es_nf_others_dropped *sum);
+void es_nf_drop_by_flow_count(struct es_nf_netlink *nl, const char *table, struct es_nf_dropped_by_flow *sum);
 
 #endif

@@ -40,14 +40,14 @@ static unsigned int address_len(unsigned char family)
 	return family == NFPROTO_IPV4 ? 4 : 16;
 }
 
-static void add_endpoint(struct es_nf_overheard *o, const struct es_addr *address, __be16 port)
+static void add_endpoint(struct es_nf_drop_by_ring *o, const struct es_addr *address, __be16 port)
 {
 	if (!es_addr_is_unspecified(address))
 		o->endpoint[o->count++] = (struct es_nf_endpoint){.address = *address, .port = port};
 }
 
-void es_nf_overheard_of(const struct es_config *config, const struct es_node_ring *ring,
-			struct es_nf_overheard *ret)
+void es_nf_drop_by_ring_of(const struct es_config *config, const struct es_node_ring *ring,
+			   struct es_nf_drop_by_ring *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->seed = config->ring_seed;
@@ -65,12 +65,12 @@ void es_nf_overheard_of(const struct es_config *config, const struct es_node_rin
 	memcpy(ret->answered, ring->answered, sizeof(ret->answered));
 }
 
-static int is_answered(const struct es_nf_overheard *o, __u32 slot)
+static int is_answered(const struct es_nf_drop_by_ring *o, __u32 slot)
 {
 	return (int)(o->answered[slot / 64] >> (slot % 64) & 1);
 }
 
-int es_nf_overheard_next(const struct es_nf_overheard *o, __u32 *at, __u32 *ret_from, __u32 *ret_to)
+int es_nf_drop_by_ring_next(const struct es_nf_drop_by_ring *o, __u32 *at, __u32 *ret_from, __u32 *ret_to)
 {
 	__u32 slot = *at;
 
@@ -83,7 +83,7 @@ int es_nf_overheard_next(const struct es_nf_overheard *o, __u32 *at, __u32 *ret_
 	return *ret_from < slot;
 }
 
-int es_nf_overheard_gains(const __u64 before[ES_RING_SLOTS / 64], const __u64 after[ES_RING_SLOTS / 64])
+int es_nf_drop_by_ring_gains(const __u64 before[ES_RING_SLOTS / 64], const __u64 after[ES_RING_SLOTS / 64])
 {
 	for (size_t i = 0; i < ES_RING_SLOTS / 64; i++)
 		if (after[i] & ~before[i])
@@ -91,7 +91,7 @@ int es_nf_overheard_gains(const __u64 before[ES_RING_SLOTS / 64], const __u64 af
 	return 0;
 }
 
-static int have(const struct es_nf_overheard *o, unsigned char family)
+static int have(const struct es_nf_drop_by_ring *o, unsigned char family)
 {
 	for (__u32 i = 0; o->seed && i < o->count; i++)
 		if (is_of(&o->endpoint[i].address, family))
@@ -99,7 +99,7 @@ static int have(const struct es_nf_overheard *o, unsigned char family)
 	return 0;
 }
 
-static void put_endpoints(struct es_nf_nft *nft, const struct es_nf_overheard *o)
+static void put_endpoints(struct es_nf_nft *nft, const struct es_nf_drop_by_ring *o)
 {
 	const unsigned int len = address_len(nft->family);
 
@@ -119,12 +119,12 @@ static void put_endpoints(struct es_nf_nft *nft, const struct es_nf_overheard *o
 }
 
 /* In network byte order, as intervals are compared. */
-static void put_slots(struct es_nf_nft *nft, const struct es_nf_overheard *o)
+static void put_slots(struct es_nf_nft *nft, const struct es_nf_drop_by_ring *o)
 {
 	__u32 at = 0, from, to, n = 0;
 
 	es_nf_nft_add_set(nft, ES_SLOTS, 2, NFT_SET_INTERVAL, ES_REGISTER);
-	while (es_nf_overheard_next(o, &at, &from, &to)) {
+	while (es_nf_drop_by_ring_next(o, &at, &from, &to)) {
 		const __be32 first = htonl(from), behind = htonl(to);
 
 		if (n % ES_ELEMENTS == 0)
@@ -139,7 +139,7 @@ static void put_slots(struct es_nf_nft *nft, const struct es_nf_overheard *o)
 		es_nf_nft_end_elements(nft);
 }
 
-static void put_rule(struct es_nf_nft *nft, const struct es_nf_overheard *o)
+static void put_rule(struct es_nf_nft *nft, const struct es_nf_drop_by_ring *o)
 {
 	const unsigned int len = address_len(nft->family), source = nft->family == NFPROTO_IPV4 ? 12 : 8;
 	/* Of four bytes each; they begin where the large ones do. */
@@ -178,7 +178,7 @@ static void put_rule(struct es_nf_nft *nft, const struct es_nf_overheard *o)
 	es_nf_nft_end_rule(nft);
 }
 
-static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsigned char family, int anew,
+static int make(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *o, unsigned char family, int anew,
 		struct es_nf_whole *ret_whole)
 {
 	/* Each interval has two elements; the rest has room in a buffer of the usual size, but for the endpoints. */
@@ -192,7 +192,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsig
 		return -ENOMEM;
 	es_nf_nft_begin_in(&nft, nl, buf, room);
 	nft.family = family;
-	nft.table = ES_NF_OVERHEARD_TABLE;
+	nft.table = ES_NF_DROP_BY_RING_TABLE;
 	es_nf_nft_begin_table(&nft, anew);
 	if (!anew) {
 		es_nf_nft_delete_set(&nft, ES_ENDPOINTS);
@@ -202,7 +202,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsig
 	put_endpoints(&nft, o);
 	put_slots(&nft, o);
 	/* Behind the connection tracking, before the rules that give packets to the daemon. */
-	es_nf_nft_add_base_chain(&nft, ES_CHAIN, NF_INET_PRE_ROUTING, ES_NF_PRIORITY_OVERHEARD);
+	es_nf_nft_add_base_chain(&nft, ES_CHAIN, NF_INET_PRE_ROUTING, ES_NF_PRIORITY_DROP_BY_RING);
 	put_rule(&nft, o);
 	rc = es_nf_nft_commit(&nft);
 	free(buf);
@@ -210,7 +210,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsig
 }
 
 /* Where there is no table yet, or one that is not like ours, it is made anew. */
-static int set(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsigned char family, int anew,
+static int set(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *o, unsigned char family, int anew,
 	       struct es_nf_whole *ret_whole)
 {
 	int rc = anew ? -EEXIST : make(nl, o, family, 0, ret_whole);
@@ -218,32 +218,33 @@ static int set(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsign
 	return rc && rc != -ENOMEM ? make(nl, o, family, 1, ret_whole) : rc;
 }
 
-int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard, int anew,
-			struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
+int es_nf_drop_by_ring_set(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *overheard, int anew,
+			   struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < FAMILIES && !rc; i++)
 		rc = have(overheard, families[i])
 			     ? set(nl, overheard, families[i], anew, &ret_whole->table[i])
-			     : es_nf_nft_remove_table(nl, families[i], ES_NF_OVERHEARD_TABLE);
+			     : es_nf_nft_remove_table(nl, families[i], ES_NF_DROP_BY_RING_TABLE);
 	if (!rc)
 		return 0;
 	/* One that is left would be of the ring before. */
-	(void)es_nf_overheard_remove(nl);
+	(void)es_nf_drop_by_ring_remove(nl);
 	if (rc == -ENOENT)
 		return es_nf_why(why, rc,
 				 "nf_tables of this kernel cannot tell whose a packet is (CONFIG_NFT_HASH, "
 				 "CONFIG_NFT_OBJREF, CONFIG_NFT_COUNTER)");
-	return es_nf_why(why, rc, "nf_tables refuse the table %s: %s", ES_NF_OVERHEARD_TABLE, strerror(-rc));
+	return es_nf_why(why, rc, "nf_tables refuse the table %s: %s", ES_NF_DROP_BY_RING_TABLE,
+			 strerror(-rc));
 }
 
-int es_nf_overheard_are_whole(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
-			      const struct es_nf_rules_whole *whole)
+int es_nf_drop_by_ring_are_whole(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *overheard,
+				 const struct es_nf_rules_whole *whole)
 {
 	for (size_t i = 0; i < FAMILIES; i++) {
 		int rc = have(overheard, families[i])
-				 ? es_nf_whole_is(nl, families[i], ES_NF_OVERHEARD_TABLE, &whole->table[i])
+				 ? es_nf_whole_is(nl, families[i], ES_NF_DROP_BY_RING_TABLE, &whole->table[i])
 				 : 1;
 
 		if (rc <= 0)
@@ -252,20 +253,20 @@ int es_nf_overheard_are_whole(struct es_nf_netlink *nl, const struct es_nf_overh
 	return 1;
 }
 
-unsigned long long es_nf_overheard_count(struct es_nf_netlink *nl)
+unsigned long long es_nf_drop_by_ring_count(struct es_nf_netlink *nl)
 {
 	unsigned long long sum = 0;
 
 	for (size_t i = 0; i < FAMILIES; i++)
-		sum += es_nf_nft_take_count(nl, families[i], ES_NF_OVERHEARD_TABLE, ES_COUNTER);
+		sum += es_nf_nft_take_count(nl, families[i], ES_NF_DROP_BY_RING_TABLE, ES_COUNTER);
 	return sum;
 }
 
-int es_nf_overheard_remove(struct es_nf_netlink *nl)
+int es_nf_drop_by_ring_remove(struct es_nf_netlink *nl)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < FAMILIES && !rc; i++)
-		rc = es_nf_nft_remove_table(nl, families[i], ES_NF_OVERHEARD_TABLE);
+		rc = es_nf_nft_remove_table(nl, families[i], ES_NF_DROP_BY_RING_TABLE);
 	return rc;
 }

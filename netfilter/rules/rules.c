@@ -312,7 +312,7 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	}
 
 	if (how->remembers)
-		es_nf_others_put(nft, ES_SERVICE);
+		es_nf_drop_by_flow_put(nft, ES_SERVICE);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
 	es_nf_nft_end_rule(nft);

@@ -93,7 +93,7 @@ static void set_rules(__u16 count, __u32 every_count, unsigned int public_ifinde
 
 static void set_overheard(__u64 slots)
 {
-	struct es_nf_overheard *overheard = calloc(1, sizeof(*overheard));
+	struct es_nf_drop_by_ring *overheard = calloc(1, sizeof(*overheard));
 	struct es_nf_rules_whole whole;
 	struct es_nf_why why = {""};
 	int rc;
@@ -104,10 +104,10 @@ static void set_overheard(__u64 slots)
 	overheard->endpoint[0] =
 		(struct es_nf_endpoint){.address = es_addr_from_v4(htonl(0xc0000202)), .port = htons(80)};
 	overheard->answered[0] = slots;
-	rc = es_nf_overheard_set(&nl, overheard, 0, &whole, &why);
+	rc = es_nf_drop_by_ring_set(&nl, overheard, 0, &whole, &why);
 	if (rc)
 		die("overheard", rc, &why);
-	if (es_nf_overheard_are_whole(&nl, overheard, &whole) != 1)
+	if (es_nf_drop_by_ring_are_whole(&nl, overheard, &whole) != 1)
 		die("overheard", 0, &(struct es_nf_why){"are not whole"});
 	free(overheard);
 }

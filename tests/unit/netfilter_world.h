@@ -146,7 +146,7 @@ static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len, const 
 	(void)now_ns;
 	w->making = *making;
 	w->rebuilt_options = making->options;
-	w->known_before = !!es_nf_connection_find(w->node->tables.connections, the_flow_hash(w));
+	w->known_before = !!es_nf_connection_find(w->node->memory.connections, the_flow_hash(w));
 	if (socket)
 		w->rebuilt_socket = *socket;
 	if (w->rebuild_rc >= 0)
@@ -408,8 +408,8 @@ static inline int world_setup(void **state)
 	w->found.listening = 1;
 	w->found_after.socket = ES_SOCKET_ESTABLISHED;
 	w->node->now_ns = NOW_NS;
-	w->node->tables.state->attached = 1;
-	w->node->tables.state->worker[0].heartbeat_ns = NOW_NS;
+	w->node->memory.state->attached = 1;
+	w->node->memory.state->worker[0].heartbeat_ns = NOW_NS;
 	ring_give(w, SELF);
 	*state = w;
 	return 0;
@@ -493,7 +493,7 @@ static inline size_t datagram(uint8_t *bytes, const struct es_addr *source, cons
 
 static inline unsigned long long counted(const struct world *w, enum es_counter counter)
 {
-	return w->node->tables.counters[counter];
+	return w->node->memory.counters[counter];
 }
 
 /* A packet from the client, on the public interface. */

@@ -15,7 +15,7 @@
 #define QUEUE_BYTES 65536
 
 struct es_nf_engine {
-	struct es_nf_tables tables;
+	struct es_nf_memory memory;
 	struct es_nf_ring *queue;
 	unsigned long long reads_ns; /* since when it has read the queue */
 };
@@ -29,12 +29,12 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 	const size_t state_bytes = (sizeof(struct es_state) + page - 1) / page * page;
 
 	(void)why;
-	played = (struct es_nf_engine){.tables = {.fd = memfd_create("tables", MFD_CLOEXEC),
+	played = (struct es_nf_engine){.memory = {.fd = memfd_create("tables", MFD_CLOEXEC),
 						  .adopted = 1,
 						  .decisions_off = state_bytes}};
-	assert_return_code(played.tables.fd, 0);
+	assert_return_code(played.memory.fd, 0);
 	assert_return_code(
-		ftruncate(played.tables.fd, (off_t)(state_bytes + (size_t)params->decision_sets *
+		ftruncate(played.memory.fd, (off_t)(state_bytes + (size_t)params->decision_sets *
 									  sizeof(struct es_decision_set))),
 		0);
 	assert_int_equal(es_nf_ring_new(QUEUE_BYTES, &played.queue), 0);
@@ -47,13 +47,13 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	if (!*engine)
 		return;
 	es_nf_ring_free(&played.queue);
-	close(played.tables.fd);
+	close(played.memory.fd);
 	*engine = NULL;
 }
 
-const struct es_nf_tables *es_nf_engine_tables(const struct es_nf_engine *engine)
+const struct es_nf_memory *es_nf_engine_memory(const struct es_nf_engine *engine)
 {
-	return &engine->tables;
+	return &engine->memory;
 }
 
 int es_nf_engine_queue_fd(const struct es_nf_engine *engine, unsigned int worker)

@@ -10,7 +10,7 @@
 struct world {
 	struct es_config config;
 	struct es_node_ring ring;
-	struct es_nf_overheard made;
+	struct es_nf_drop_by_ring made;
 };
 
 static int set_up(void **state)
@@ -52,7 +52,7 @@ static void test_services(void **state)
 {
 	struct world *w = *state;
 
-	es_nf_overheard_of(&w->config, &w->ring, &w->made);
+	es_nf_drop_by_ring_of(&w->config, &w->ring, &w->made);
 	assert_int_equal(w->made.count, 3);
 	assert_true(es_addr_equal(&w->made.endpoint[0].address, &w->config.service[0].address));
 	assert_true(es_addr_equal(&w->made.endpoint[1].address, &w->config.service[0].address6));
@@ -62,11 +62,11 @@ static void test_services(void **state)
 
 static void test_siphash_has_none(void **state)
 {
-	static const struct es_nf_overheard none;
+	static const struct es_nf_drop_by_ring none;
 	struct world *w = *state;
 
 	w->config.ring_seed = 0;
-	es_nf_overheard_of(&w->config, &w->ring, &w->made);
+	es_nf_drop_by_ring_of(&w->config, &w->ring, &w->made);
 	assert_memory_equal(&w->made, &none, sizeof(none));
 }
 
@@ -75,8 +75,8 @@ static void assert_intervals(struct world *w)
 {
 	__u32 at = 0, from, to, behind = 0;
 
-	es_nf_overheard_of(&w->config, &w->ring, &w->made);
-	while (es_nf_overheard_next(&w->made, &at, &from, &to)) {
+	es_nf_drop_by_ring_of(&w->config, &w->ring, &w->made);
+	while (es_nf_drop_by_ring_next(&w->made, &at, &from, &to)) {
 		assert_true(from < to && to <= ES_RING_SLOTS);
 		for (; behind < from; behind++)
 			assert_true(es_node_ring_answers(&w->ring, (__u64)behind << 48));
@@ -117,11 +117,11 @@ static void test_gains(void **state)
 	answer(w, 5);
 	answer(w, 6);
 	before = w->ring;
-	assert_false(es_nf_overheard_gains(before.answered, w->ring.answered));
+	assert_false(es_nf_drop_by_ring_gains(before.answered, w->ring.answered));
 	w->ring.answered[0] = 1ULL << 5;
-	assert_false(es_nf_overheard_gains(before.answered, w->ring.answered));
+	assert_false(es_nf_drop_by_ring_gains(before.answered, w->ring.answered));
 	answer(w, 60000);
-	assert_true(es_nf_overheard_gains(before.answered, w->ring.answered));
+	assert_true(es_nf_drop_by_ring_gains(before.answered, w->ring.answered));
 }
 
 int main(void)

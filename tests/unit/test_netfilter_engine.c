@@ -379,16 +379,16 @@ int es_nf_ingress_remove(struct es_nf_netlink *nl)
 	return 0;
 }
 
-void es_nf_overheard_of(const struct es_config *config, const struct es_node_ring *ring,
-			struct es_nf_overheard *ret_overheard)
+void es_nf_drop_by_ring_of(const struct es_config *config, const struct es_node_ring *ring,
+			   struct es_nf_drop_by_ring *ret_overheard)
 {
 	(void)config;
 	(void)ring;
 	memset(ret_overheard, 0, sizeof(*ret_overheard));
 }
 
-int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard, int anew,
-			struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
+int es_nf_drop_by_ring_set(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *overheard, int anew,
+			   struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
 	(void)anew;
 	(void)nl;
@@ -398,8 +398,8 @@ int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *
 	return 0;
 }
 
-int es_nf_overheard_are_whole(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
-			      const struct es_nf_rules_whole *whole)
+int es_nf_drop_by_ring_are_whole(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *overheard,
+				 const struct es_nf_rules_whole *whole)
 {
 	(void)nl;
 	(void)overheard;
@@ -407,7 +407,7 @@ int es_nf_overheard_are_whole(struct es_nf_netlink *nl, const struct es_nf_overh
 	return 1;
 }
 
-int es_nf_others_forget(struct es_nf_netlink *nl, const char *table)
+int es_nf_drop_by_flow_forget(struct es_nf_netlink *nl, const char *table)
 {
 	(void)nl;
 	(void)table;
@@ -415,20 +415,20 @@ int es_nf_others_forget(struct es_nf_netlink *nl, const char *table)
 	return 0;
 }
 
-void es_nf_others_count(struct es_nf_netlink *nl, const char *table, struct es_nf_others_dropped *sum)
+void es_nf_drop_by_flow_count(struct es_nf_netlink *nl, const char *table, struct es_nf_dropped_by_flow *sum)
 {
 	(void)nl;
 	(void)table;
 	(void)sum;
 }
 
-unsigned long long es_nf_overheard_count(struct es_nf_netlink *nl)
+unsigned long long es_nf_drop_by_ring_count(struct es_nf_netlink *nl)
 {
 	(void)nl;
 	return 0;
 }
 
-int es_nf_overheard_remove(struct es_nf_netlink *nl)
+int es_nf_drop_by_ring_remove(struct es_nf_netlink *nl)
 {
 	(void)nl;
 	return 0;

@@ -94,9 +94,9 @@ static struct dying {
 static int rebuild_and_die(void *ctx, const __u8 *packet, size_t len, const struct es_flow *socket,
 			   const struct es_nf_making *making, __u64 now_ns)
 {
-	const struct es_nf_tables *tables = &dying.w->node->tables;
+	const struct es_nf_memory *memory = &dying.w->node->memory;
 
-	memcpy(dying.settled, tables->settled, dying.sets * sizeof(dying.settled[0]));
+	memcpy(dying.settled, memory->settled, dying.sets * sizeof(dying.settled[0]));
 	return hand_rebuild(ctx, packet, len, socket, making, now_ns);
 }
 
@@ -107,14 +107,14 @@ static void test_daemon_dies_meanwhile(void **state)
 	struct letter l;
 
 	dying.w = w;
-	dying.sets = es_settled_sets(w->node->tables.decision_sets);
+	dying.sets = es_settled_sets(w->node->memory.decision_sets);
 	assert_in_range(dying.sets, 1, 64);
 	w->node->hands.rebuild = rebuild_and_die;
 	w->rebuild_rc = -ENOBUFS;
 	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
 	letter_put(w, &l, 1);
 	w->node->hands.rebuild = hand_rebuild;
-	memcpy(w->node->tables.settled, dying.settled, dying.sets * sizeof(dying.settled[0]));
+	memcpy(w->node->memory.settled, dying.settled, dying.sets * sizeof(dying.settled[0]));
 	later(w, ES_SETTLED_MADE_MS);
 	assert_kept(w, &l);
 }
@@ -151,7 +151,7 @@ static void test_being_made(void **state)
 	w->config.service_count = 1;
 	ring_give(w, SELF);
 	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
-	w->node->tables.counters[ES_COUNT_handover_old] = 0;
+	w->node->memory.counters[ES_COUNT_handover_old] = 0;
 	assert_kept(w, &l);
 }
 

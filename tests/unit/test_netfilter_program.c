@@ -227,7 +227,7 @@ static void lease_until(struct world *w, __u64 until_ns)
 {
 	w->config.leased = 1;
 	ring_give(w, SELF);
-	w->node->tables.state->lease_ns = w->node->tables.state->firm_ns = until_ns;
+	w->node->memory.state->lease_ns = w->node->memory.state->firm_ns = until_ns;
 }
 
 /* What its server sends, by the name that its socket has. */
@@ -323,7 +323,7 @@ static void test_no_room_for_what_is_not_proven(void **state)
 	w->node->hands.look = look_of_others;
 	for (int i = 0; i < ES_NF_UNPROVEN_SETS; i++)
 		for (int j = 0; j < ES_NF_UNPROVEN_WAYS; j++)
-			w->node->tables.unproven[i].way[j] = other;
+			w->node->memory.unproven[i].way[j] = other;
 	put_connection(w, ID);
 	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
 	assert_int_equal(w->rebuilt.count, 0);
@@ -336,7 +336,7 @@ static void test_no_room(void **state)
 {
 	struct world *w = world_of(state);
 	struct es_nf_program_note_set *set =
-		es_nf_program_note_set(w->node->tables.programs, the_flow_hash(w));
+		es_nf_program_note_set(w->node->memory.programs, the_flow_hash(w));
 
 	for (int i = 0; i < ES_NF_PROGRAM_NOTE_WAYS; i++)
 		set->way[i] = (struct es_nf_program_note){.id = 1, .at_ms = es_ns_to_ms(NOW_NS)};

@@ -59,7 +59,7 @@ static void test_without_a_mac_the_stack_answers(void **state)
 	/* With leases, at once or not at all. */
 	w->config.leased = 1;
 	w->is_out_of_reach = 1;
-	w->node->tables.state->lease_ns = ES_LEASE_NEVER;
+	w->node->memory.state->lease_ns = ES_LEASE_NEVER;
 	es_nf_node_configure(w->node, &w->config, &w->ring);
 	assert_int_equal(es_nf_public(w->node, &frame), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_answer_failed), 1);
@@ -145,22 +145,22 @@ static void test_anothers_is_remembered(void **state)
 	w->node->remembers = 0;
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	w->node->remembers = 1;
-	w->node->tables.state->attached = 0;
+	w->node->memory.state->attached = 0;
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
-	w->node->tables.state->attached = 1;
+	w->node->memory.state->attached = 1;
 
 	w->config.service[0].inspect = ES_INSPECT_EVERY;
 	es_nf_node_configure(w->node, &w->config, &w->ring);
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	w->config.service[0].inspect = ES_INSPECT_FIRST;
 	w->config.leased = 1;
-	w->node->tables.state->lease_ns = NOW_NS + 1000000000;
+	w->node->memory.state->lease_ns = NOW_NS + 1000000000;
 	es_nf_node_configure(w->node, &w->config, &w->ring);
 	assert_int_equal(put(w, syn, syn_len), ES_NF_DROP);
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	len = segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "GET");
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP_OTHERS);
-	w->node->tables.state->lease_ns = NOW_NS - 1;
+	w->node->memory.state->lease_ns = NOW_NS - 1;
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 }
 
@@ -262,7 +262,7 @@ static void test_without_a_daemon_it_serves(void **state)
 	size_t len;
 
 	open_flow(w, &ack, &tsecr);
-	w->node->tables.state->worker[0].heartbeat_ns = NOW_NS - 2000000000;
+	w->node->memory.state->worker[0].heartbeat_ns = NOW_NS - 2000000000;
 	len = segment(bytes, ISN + 1, ack, ES_TCP_ACK | ES_TCP_PSH, tsecr, "GET");
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_request_fallback), 1);
@@ -296,7 +296,7 @@ static void test_closed_without_a_request(void **state)
 	assert_int_equal(counted(w, ES_COUNT_fin_before_request), 1);
 	assert_int_equal(w->rebuilt.count, 1);
 	/* Nothing was asked, so nothing has escaped the inspector. */
-	assert_int_equal(es_nf_connection_find(w->node->tables.connections, the_flow_hash(w))->track.pin,
+	assert_int_equal(es_nf_connection_find(w->node->memory.connections, the_flow_hash(w))->track.pin,
 			 ES_PIN_uninspected);
 	assert_int_equal(counted(w, ES_COUNT_pin_uninspected), 0);
 }
@@ -310,14 +310,14 @@ static void test_overtaken(void **state)
 	size_t len;
 
 	open_flow(w, &ack, &tsecr);
-	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w), ISN + 1, es_ns_to_ms(NOW_NS));
+	es_nf_fresh_note(w->node->memory.fresh, the_flow_hash(w), ISN + 1, es_ns_to_ms(NOW_NS));
 	ring_give(w, OTHER);
 	w->found = w->found_after;
 	len = segment(bytes, ISN + 4, ack, ES_TCP_ACK | ES_TCP_FIN, tsecr, "");
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	assert_int_equal(w->injected.count, 1);
 	assert_memory_equal(w->injected.bytes[0], bytes, len);
-	w->node->now_ns += (ES_NF_TRACK_FRESH_MS + 1) * 1000000ULL;
+	w->node->now_ns += (ES_NF_FRESH_MS + 1) * 1000000ULL;
 	put(w, bytes, len);
 	assert_int_equal(w->injected.count, 1);
 	assert_int_equal(counted(w, ES_COUNT_drop_not_mine), 1);
@@ -364,7 +364,7 @@ static void test_nothing_listens(void **state)
 	size_t len;
 
 	open_flow(w, &ack, &tsecr);
-	w->node->tables.state->worker[0].heartbeat_ns = 0;
+	w->node->memory.state->worker[0].heartbeat_ns = 0;
 	len = segment(bytes, ISN + 1, ack, ES_TCP_ACK | ES_TCP_PSH, tsecr, "GET");
 	w->found.listening = 0;
 	put(w, bytes, len);
@@ -399,7 +399,7 @@ static void test_it_may_have_been_made(void **state)
 	size_t len;
 
 	open_flow(w, &ack, &tsecr);
-	w->node->tables.state->worker[0].heartbeat_ns = 0;
+	w->node->memory.state->worker[0].heartbeat_ns = 0;
 	es_nf_settle(w->node, the_flow_hash(w), ISN + 1, ES_SETTLED_MAKE, 0);
 	len = segment(bytes, ISN + 1, ack, ES_TCP_ACK | ES_TCP_PSH, tsecr, "GET");
 	for (int i = 0; i < 2; i++) {

@@ -193,7 +193,7 @@ static void test_an_older_connection_is_ended(void **state)
 	struct world *w = *state;
 	struct letter l;
 
-	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w), ISN + 1 - 5000, 0);
+	es_nf_fresh_note(w->node->memory.fresh, the_flow_hash(w), ISN + 1 - 5000, 0);
 	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED, .received = 300};
 	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
 	letter_put(w, &l, 1);
@@ -225,7 +225,7 @@ static void test_an_older_connection_is_asked_for(void **state)
 	__u32 now_ms = es_ns_to_ms(w->node->now_ns), seq, ack;
 	struct letter l;
 
-	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w), ISN + 1 - 5000, 0);
+	es_nf_fresh_note(w->node->memory.fresh, the_flow_hash(w), ISN + 1 - 5000, 0);
 	for (__u32 answered = 0; answered < 2; answered++) {
 		w->found = (struct es_nf_found){
 			.socket = ES_SOCKET_ESTABLISHED, .received = 300, .heard_ms = now_ms - 500};
@@ -265,7 +265,7 @@ static void test_nobody_can_ask_for_an_older_connection(void **state)
 	struct es_nf_ring *ring = w->node->queue[0];
 	struct letter l;
 
-	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w), ISN + 1 - 5000, 0);
+	es_nf_fresh_note(w->node->memory.fresh, the_flow_hash(w), ISN + 1 - 5000, 0);
 	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED, .received = 300};
 	w->open = (struct es_connection_state){.rcv_nxt = ISN + 1 - 4700, .snd_una = 77, .is_found = 1};
 	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
@@ -285,7 +285,7 @@ static void test_an_older_connection_whose_track_is_lost(void **state)
 	struct world *w = *state;
 	struct letter l;
 
-	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w) ^ 1, 7, 0);
+	es_nf_fresh_note(w->node->memory.fresh, the_flow_hash(w) ^ 1, 7, 0);
 	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED, .received = 300};
 	w->first = ISN + 1 - 5000;
 	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");

@@ -19,7 +19,7 @@
 
 static struct es_track *the_track(const struct world *w)
 {
-	struct es_nf_connection *c = es_nf_connection_find(w->node->tables.connections, the_flow_hash(w));
+	struct es_nf_connection *c = es_nf_connection_find(w->node->memory.connections, the_flow_hash(w));
 
 	assert_non_null(c);
 	return &c->track;
@@ -100,7 +100,7 @@ static int leased_setup(void **state)
 	if (rc)
 		return rc;
 	w->config.leased = 1;
-	w->node->tables.state->lease_ns = w->node->tables.state->firm_ns = LEASE_NS;
+	w->node->memory.state->lease_ns = w->node->memory.state->firm_ns = LEASE_NS;
 	begin(w, NEXT, 0);
 	return 0;
 }
@@ -259,8 +259,8 @@ static void test_doubts(void **state)
 		__u32 end = ACK + (__u32)strlen(d->answer);
 
 		w->node->now_ns += 60000000000ULL;
-		w->node->tables.state->worker[0].heartbeat_ns = w->node->now_ns;
-		es_nf_connection_begin(w->node->tables.connections, the_flow_hash(w), ISN + 1, ACK, 0);
+		w->node->memory.state->worker[0].heartbeat_ns = w->node->now_ns;
+		es_nf_connection_begin(w->node->memory.connections, the_flow_hash(w), ISN + 1, ACK, 0);
 		es_response_init(&the_track(w)->response, 0);
 		the_track(w)->response_seq = ACK;
 		the_track(w)->next_request_seq = NEXT;
@@ -286,7 +286,7 @@ static void test_without_a_worker(void **state)
 	queue_second(w);
 	say(w, NEXT, BEHIND, ES_TCP_PSH, REQUEST); /* the client repeats it, and so does the inspector */
 	assert_int_equal(told(w).kind, ES_RECORD_FIRST);
-	w->node->tables.state->worker[0].heartbeat_ns = NOW_NS - 2000000000;
+	w->node->memory.state->worker[0].heartbeat_ns = NOW_NS - 2000000000;
 	assert_int_equal(say(w, NEXT, BEHIND, ES_TCP_PSH, REQUEST), ES_NF_ACCEPT);
 	assert_int_equal(the_track(w)->pin, ES_PIN_uninspected);
 	assert_int_equal(counted(w, ES_COUNT_pin_uninspected), 1);
@@ -390,16 +390,16 @@ static void test_resets_of_the_leaving(void **state)
 	size_t len = es_ip_packet_make(&back, &seg, (const uint8_t *)"", bytes);
 
 	queue_second(w);
-	assert_false(es_nf_reply_is_held(w->node, bytes, len) || es_nf_later_is_ending(w->node, &flow));
+	assert_false(es_nf_reply_is_held(w->node, bytes, len) || es_nf_track_is_ending(w->node, &flow));
 	tell(w, ES_HANDOVER_END);
-	assert_true(es_nf_reply_is_held(w->node, bytes, len) && es_nf_later_is_ending(w->node, &flow));
+	assert_true(es_nf_reply_is_held(w->node, bytes, len) && es_nf_track_is_ending(w->node, &flow));
 	w->rebuilt.count = 0;
 	w->found = (struct es_nf_found){.listening = 1};
 	w->node->now_ns += 600000000000ULL; /* its first request is forgotten */
 	begin(w, NEXT, 0);
 	/* Who sees its new socket does not take it for the one that should have ended. */
 	assert_false(w->known_before);
-	assert_false(es_nf_reply_is_held(w->node, bytes, len) || es_nf_later_is_ending(w->node, &flow));
+	assert_false(es_nf_reply_is_held(w->node, bytes, len) || es_nf_track_is_ending(w->node, &flow));
 }
 
 /* struct obstacle - what the socket has when nothing of it gets out any more */
@@ -471,12 +471,12 @@ static void test_others(void **state)
 	w->node->config.service[0].inspect = ES_INSPECT_FIRST;
 	assert_int_equal(say(w, NEXT, BEHIND, ES_TCP_PSH, REQUEST), ES_NF_ACCEPT);
 	w->node->config.service[0].inspect = ES_INSPECT_EVERY;
-	es_nf_connection_forget(w->node->tables.connections, the_flow_hash(w));
+	es_nf_connection_forget(w->node->memory.connections, the_flow_hash(w));
 	assert_int_equal(say(w, NEXT, BEHIND, ES_TCP_PSH, REQUEST), ES_NF_ACCEPT);
 	assert_int_equal(the_track(w)->pin, ES_PIN_unknown);
 	assert_int_equal(counted(w, ES_COUNT_pin_unknown), 1);
 	/* Nor is it the inspector's what comes for a connection that is over. */
-	es_nf_connection_forget(w->node->tables.connections, the_flow_hash(w));
+	es_nf_connection_forget(w->node->memory.connections, the_flow_hash(w));
 	w->found = (struct es_nf_found){.listening = 1};
 	assert_int_equal(say(w, NEXT, BEHIND, ES_TCP_PSH, REQUEST), ES_NF_ACCEPT);
 	assert_int_equal(w->forgotten, 0);
@@ -487,7 +487,7 @@ static void test_others(void **state)
 static void test_more_than_there_is_room_for(void **state)
 {
 	struct world *w = *state;
-	struct es_nf_connection_set *sets = w->node->tables.connections;
+	struct es_nf_connection_set *sets = w->node->memory.connections;
 	__u64 hash = the_flow_hash(w);
 
 	for (__u32 i = 1; i <= ES_NF_CONNECTION_WAYS; i++) {

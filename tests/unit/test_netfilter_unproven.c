@@ -31,8 +31,8 @@ static int lease_setup(void **state)
 	w = *state;
 	w->config.leased = 1;
 	ring_give(w, SELF);
-	w->node->tables.state->lease_ns = LEASE_NS;
-	w->node->tables.state->firm_ns = FIRM_NS;
+	w->node->memory.state->lease_ns = LEASE_NS;
+	w->node->memory.state->firm_ns = FIRM_NS;
 	return 0;
 }
 
@@ -349,7 +349,7 @@ static void test_late_packet(void **state)
 					  .ifindex = 2};
 
 	note(w);
-	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w), ISN + 1, (__u32)(LEASE_NS / 1000000));
+	es_nf_fresh_note(w->node->memory.fresh, the_flow_hash(w), ISN + 1, (__u32)(LEASE_NS / 1000000));
 	at(w, LEASE_NS);
 	assert_int_equal(es_nf_public(w->node, &frame), ES_NF_DROP);
 	assert_int_equal(w->injected.count, 0);
