@@ -6,22 +6,15 @@
 
 A case is unit.CONCEPT::function, fuzz.NAME, FILE::function[parameters] of pytest, or the name of any other test.
 """
-import json
 import os
 import re
 import subprocess
 import sys
 
+import ctest
+
 TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 _CMOCKA = re.compile(r"cmocka_unit_test\w*\(\s*(\w+)")
-
-
-def ctest(build):
-    """[(name, command, directory)]"""
-    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True)
-    for test in json.loads(listed.stdout)["tests"]:
-        properties = {entry["name"]: entry["value"] for entry in test["properties"]}
-        yield test["name"], test.get("command", []), properties.get("WORKING_DIRECTORY", TOP)
 
 
 def cmocka(concept):
@@ -42,12 +35,12 @@ def pytest(command, directory):
 
 def cases(build):
     found = set()
-    for name, command, directory in ctest(build):
+    for name, command, properties in ctest.registered(build):
         base = name.removesuffix(".plain")
         if base.startswith("unit."):
             found.update(f"{base}::{function}" for function in cmocka(base.split(".", 1)[1]))
         elif "pytest" in command:
-            found.update(pytest(command, directory))
+            found.update(pytest(command, properties["WORKING_DIRECTORY"]))
         else:
             found.add(base)
     return sorted(found)

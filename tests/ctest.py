@@ -21,12 +21,16 @@ def command(build, *arguments, full=False):
     return ["ctest", "--test-dir", build, "--no-tests=error", *([] if full else ["-LE", "^full$"]), *arguments]
 
 
+def registered(build):
+    """[(name, command, {property: value})] of all that the tree has; the command is [] while its program is not built."""
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True)
+    return [(test["name"], test.get("command", []), {entry["name"]: entry["value"] for entry in test["properties"]})
+            for test in json.loads(listed.stdout)["tests"]]
+
+
 def tests(build):
     """{test: [label, …]} of all that the tree has."""
-    listed = json.loads(subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True,
-                                       check=True).stdout)
-    return {test["name"]: next((entry["value"] for entry in test["properties"] if entry["name"] == "LABELS"), [])
-            for test in listed["tests"]}
+    return {name: properties.get("LABELS", []) for name, _, properties in registered(build)}
 
 
 @dataclasses.dataclass
