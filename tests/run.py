@@ -9,18 +9,20 @@ has passed, and a table says so (CONTRIBUTING.md: a test in it has a defect, or 
 no chance: there is no second try. A test that tests/unsteady.txt lists runs and is reported, and does not decide.
 
 A skipped case that is not in MAY_BE_SKIPPED fails its test: `./dev check` installs what the tests need, so a skip would hide
-a fault. Before the last line, `N passed, N failed, N skipped`, come the ten slowest tests and what was skipped, with the
-reason. Exit status: 0 if nothing has failed, else 1.
+a fault. Before the last line, `N passed, N failed, N skipped`, come where the time went, the ten slowest tests, and what was
+skipped, with the reason. Exit status: 0 if nothing has failed, else 1.
 """
 import argparse
 import os
 import re
 import shutil
 import sys
+import time
 
 import ctest
 
 PLACES = 8  # cmake/places.cmake
+ALONE = 7  # EARSHOT_PLACES_ALONE there
 MAY_BE_SKIPPED = (
     "this kernel has no MPTCP",  # CONFIG_MPTCP is the kernel builder's choice, and nothing installs it
 )
@@ -72,11 +74,47 @@ def keep(directory, result, number):
     return path
 
 
+def processors():
+    """(seconds that the machine's processors have worked, seconds that they might have), since it was started."""
+    with open("/proc/stat", encoding="ascii") as handle:
+        ticks = [int(word) for word in handle.readline().split()[1:9]]
+    tick = os.sysconf("SC_CLK_TCK")
+    return (sum(ticks) - ticks[3] - ticks[4]) / tick, sum(ticks) / tick
+
+
+def where_time_goes(results, properties, took, busy):
+    """As lines: each suite's seconds, and how long the run is at least, however many tests run beside each other."""
+    def listed(some):
+        some = sorted(some, key=lambda result: -result.seconds)
+        return ", ".join(f"{result.name} {result.seconds:.0f}" for result in some[:SLOWEST]) + (", …" if len(some) > SLOWEST else "")
+
+    def places(result):
+        return min(int(properties[result.name].get("PROCESSORS", 1)), PLACES)
+
+    def chain(what, some):
+        return [f"  {what}: {sum(result.seconds for result in some):.0f} s: {listed(some)}"] if some else []
+
+    suites = {}
+    for result in results:
+        suites.setdefault(result.name.split(".")[0], []).append(result)
+    lines = [f"Where the time went: {took:.0f} s, in which the processors were busy for {100 * busy:.0f}%",
+             f"  {'suite':10} {'tests':>5} {'seconds':>8} {'with no place empty':>20}"]
+    for name, some in sorted(suites.items(), key=lambda suite: -sum(result.seconds for result in suite[1])):
+        lines.append(f"  {name:10} {len(some):5} {sum(result.seconds for result in some):8.0f} "
+                     f"{sum(result.seconds * places(result) for result in some) / PLACES:20.0f}")
+    lines += chain("one after the other, since each is alone", [result for result in results if places(result) >= ALONE])
+    for lock in sorted({lock for name in properties for lock in properties[name].get("RESOURCE_LOCK", ())}):
+        lines += chain(f"one after the other, since each locks {lock}",
+                       [result for result in results if lock in properties[result.name].get("RESOURCE_LOCK", ())])
+    return [*lines, f"  the slowest: {listed(results)}"]
+
+
 class Check:
     """All rounds of one check."""
 
-    def __init__(self, build, full, unsteady):
-        self.build, self.full, self.unsteady = build, full, unsteady
+    def __init__(self, build, full, unsteady, properties):
+        self.build, self.full, self.unsteady, self.properties = build, full, unsteady, properties
+        self.time = []  # lines
         self.logs = os.path.join(build, "unsteady")
         shutil.rmtree(self.logs, ignore_errors=True)
         self.first = []  # results of the first round
@@ -95,7 +133,10 @@ class Check:
         return [name for name in self.failed if name not in self.passed_at]
 
     def rounds(self, arguments, parallel):
+        began, (worked, passed) = time.monotonic(), processors()
         self.first = run(self.build, "--parallel", str(parallel), *arguments, full=self.full)
+        busy = (processors()[0] - worked) / max(processors()[1] - passed, 0.01)
+        self.time = where_time_goes(self.first, self.properties, time.monotonic() - began, busy)
         self.note(self.first, 1)
         if len(self.failed) > CHANCE:
             print(f"\n{len(self.failed)} tests have failed: that is no chance, and nothing is tried again.")
@@ -121,8 +162,7 @@ class Check:
 
     def report(self):
         """Returns the exit status."""
-        slowest = sorted(self.first, key=lambda result: -result.seconds)[:SLOWEST]
-        print("\nThe slowest: " + ", ".join(f"{result.name} {result.seconds:.0f} s" for result in slowest))
+        print("\n" + "\n".join(self.time))
         skips = [(result.name, skip) for result in self.first for skip in result.skipped()]
         print("Skipped: " + ("nothing" if not skips else ""))
         for name, skip in skips:
@@ -150,13 +190,13 @@ def main():
     options = parser.parse_intermixed_args()
     if options.full:
         os.environ["EARSHOT_FULL"] = "1"
-    tests = ctest.tests(options.build)
-    known = {label for labels in tests.values() for label in labels}
+    properties = {name: of for name, _, of in ctest.registered(options.build)}
+    known = {label for of in properties.values() for label in of.get("LABELS", ())}
     for suite in options.suites:
         if suite not in known:
             sys.exit(f"check: no suite {suite}; there are {', '.join(sorted(known - {'full', 'build'}))}")
     select = ["-L", f"^({'|'.join(map(re.escape, options.suites))})$"] if options.suites else []
-    check = Check(options.build, options.full, read_unsteady(options.unsteady, tests))
+    check = Check(options.build, options.full, read_unsteady(options.unsteady, properties), properties)
     check.rounds(select, options.parallel)
     sys.exit(check.report())
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """tests/run.py on build trees of a few shell scripts: what is tried again, what decides, and what is told."""
 import os
+import re
 import subprocess
 import sys
 
@@ -150,6 +151,20 @@ def test_crash_and_time(tree):
     status, output = tree.check()
     assert status == 1 and last(output) == "1 passed, 2 failed", output
     assert "SEGFAULT" in output.split("\nFailed:")[1] and "Timeout" in output.split("\nFailed:")[1]
+
+
+def test_where_the_time_goes(tree):
+    """A suite's seconds, and the tests that had to wait for each other."""
+    for name, seconds in (("lab.one", 0.5), ("lab.other", 0.7), ("unit.x", 0.1), ("lint.tidy", 0.2)):
+        tree.add(name, f"sleep {seconds}")
+    with open(tree.path / "CTestTestfile.cmake", "a", encoding="utf-8") as file:
+        file.write("set_tests_properties(lab.one lab.other PROPERTIES PROCESSORS 7)\n"
+                   "set_tests_properties(lint.tidy PROPERTIES RESOURCE_LOCK idle)\n")
+    status, output = tree.check()
+    told = output.split("Where the time went:")[1]
+    assert status == 0 and re.search(r"\n  lab +2 +1 +1\n", told) and "busy for" in told, output
+    assert "each is alone: 1 s: lab.other 1, lab.one" in told and "each locks idle: 0 s: lint.tidy 0" in told, output
+    assert "the slowest: lab.other 1" in told and told.index("lab ") < told.index("unit "), output
 
 
 def test_no_such_suite(tree):
