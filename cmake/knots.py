@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""No circle of calls within a folder: of two files, at most one calls the other, directly or by way of others.
+
+    knots.py BUILD_TREE      prints each call that is part of a circle: who calls whom, and by which names
+
+Exact for what the build tree has: a file calls another one if its object needs a name that the other's object defines. A call
+through a pointer is none, since that is how what is below reaches what is above. earshot.ko is not built in that tree, so
+kmod/module is judged by the names in its sources. KNOTTED has the folders in which circles are left; one that has none any more
+must go from there, so that the list only becomes shorter. Before it reads anything, the check proves that it can fail.
+"""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+
+SOURCE = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+UNBUILT = ("kmod/module",)  # judged by their sources
+KNOTTED = {
+    "inspector/check": "the table of all groups is in the file that keeps what they find",
+    "inspector/cli": "a service's drain uses what a node's drain defines",
+    "inspector/config": "the checks call back for lines and nodes; names and addresses are parsed beside items",
+    "inspector/daemon": "its parts call each other by way of struct es_daemon",
+    "inspector/datapath": "the table of drivers is in the file that these are built on",
+    "inspector/inspect": "the steps of a request call each other",
+    "inspector/policy": "the table of policies is in the file that these are built on",
+    "inspector/status": "sections use tables, which the page defines that calls them",
+    "kmod/module": "what a namespace has is found by main.c, which calls those that look for it",
+    "membership": "a round begins an epoch by itself; lists are settings, and settings may be lists",
+    "netfilter": "programs and unproven connections forget each other",
+    "plugins/lua": "a sandbox opens the libraries that charge it; an answer names the script's route()",
+    "sim": "the command line's errors are told by the file that reads traces, too",
+}
+
+OUTPUT = re.compile(r" -o (\S+)")
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
+NAME = re.compile(r"\bes_\w+")
+# What others see: a function's body, or an initialised object, in the first column.
+DEFINED = re.compile(r"^(?!static\b|extern\b|typedef\b)[a-z_][\w\s*]*?\b(es_\w+)(?:\([^;{}]*\)\s*\{|(?:\[\w*\])?\s*=)", re.M)
+INLINE = re.compile(r"^static\s+(?:__always_)?inline\b[\w\s*]*?\b(es_\w+)\([^;{}]*\)\s*\{(.*?)^\}", re.M | re.S)
+
+
+def names_of_objects(objects):
+    """({source: names it defines}, {source: names it needs}) of {source: object}."""
+    defines, needs = collections.defaultdict(set), collections.defaultdict(set)
+    source_of = {path: source for source, path in objects.items()}
+    listed = subprocess.run(["nm", "--print-file-name", "--format=posix", *source_of], check=True, capture_output=True, text=True)
+    for line in listed.stdout.splitlines():
+        path, _, symbol = line.partition(": ")
+        name, kind = symbol.split()[:2]
+        if kind in "TDBRCVW":
+            defines[source_of[path]].add(name)
+        elif kind == "U":
+            needs[source_of[path]].add(name)
+    return defines, needs
+
+
+def names_of_sources(files):
+    """The same of {path: text}, by what is written there and in the inline functions of headers that it uses."""
+    code = {path: COMMENT.sub("", text) for path, text in files.items()}
+    inline = {name: set(NAME.findall(body)) for path, text in code.items() if path.endswith(".h")
+              for name, body in INLINE.findall(text)}
+    defines, needs = {}, {}
+    for path, text in code.items():
+        if not path.endswith(".c"):
+            continue
+        defines[path] = set(DEFINED.findall(text))
+        needs[path], left = set(), set(NAME.findall(text))
+        while left:
+            name = left.pop()
+            needs[path].add(name)
+            left |= inline.get(name, set()) - needs[path]
+        needs[path] -= defines[path]
+    return defines, needs
+
+
+def calls(defines, needs):
+    """{file: {another file of its folder that it calls: the names}}"""
+    homes = {(os.path.dirname(path), name): path for path, names in defines.items() for name in names}
+    graph = {path: collections.defaultdict(set) for path in {*defines, *needs}}
+    for path, names in needs.items():
+        for name in names:
+            there = homes.get((os.path.dirname(path), name))
+            if there and there != path:
+                graph[path][there].add(name)
+    return graph
+
+
+def circles(graph):
+    """Sets of files of which each calls each other, directly or by way of others."""
+    reached = {}
+    for start in graph:
+        left, reached[start] = [start], set()
+        while left:
+            for there in graph[left.pop()]:
+                if there not in reached[start]:
+                    reached[start].add(there)
+                    left.append(there)
+    found = {frozenset(there for there in reached[path] if path in reached[there]) for path in graph if path in reached[path]}
+    return sorted(found, key=sorted)
+
+
+def problems(graph, knotted):
+    found, untied = [], set(knotted)
+    for circle in circles(graph):
+        folder = os.path.dirname(min(circle))
+        untied.discard(folder)
+        if folder in knotted:
+            continue
+        for path in sorted(circle):
+            found += [f"{path}: calls {there} ({', '.join(sorted(names))}), which calls it, maybe by way of others: "
+                      f"a circle of {len(circle)} files" for there, names in sorted(graph[path].items()) if there in circle]
+    return found + [f"{folder}: has no circle of calls any more: take it out of KNOTTED" for folder in sorted(untied)]
+
+
+def built(tree):
+    """({source: object}, problems) of what the build tree compiles from this one, tests aside."""
+    objects, found = {}, []
+    with open(os.path.join(tree, "compile_commands.json"), encoding="utf-8") as handle:
+        commands = json.load(handle)
+    for command in commands:
+        path = os.path.relpath(command["file"], SOURCE)
+        target = os.path.normpath(os.path.join(command["directory"], OUTPUT.search(command["command"])[1]))
+        if path.startswith(("..", "tests/")) or path in objects or target.startswith(os.path.join(tree, "tests/")):
+            continue
+        if not os.path.exists(target) or os.path.getmtime(target) < os.path.getmtime(command["file"]):
+            found.append(f"{path}: {target} is missing or older: build the tree first")
+        else:
+            objects[path] = target
+    return objects, found
+
+
+def unbuilt(folder):
+    files = {}
+    for name in sorted(os.listdir(os.path.join(SOURCE, folder))):
+        if name.endswith((".c", ".h")) and not name.endswith(".mod.c"):
+            with open(os.path.join(SOURCE, folder, name), encoding="utf-8") as handle:
+                files[f"{folder}/{name}"] = handle.read()
+    return files
+
+
+def prove():
+    """It fails for each thing that it is there for, and for nothing else."""
+    def graph_of(**texts):
+        return calls(*names_of_sources({f"room/{name.replace('_', '.')}": text for name, text in texts.items()}))
+
+    above = "int es_a(void)\n{\n\treturn es_b();\n}\n"
+    below = "/* es_a() */\nint es_b(void)\n{\n\tsay(\"es_a()\");\n}\n"
+    well = graph_of(a_c=above, b_c=below, c_c="static int es_a(void)\n{\n}\nconst struct ops es_ops[] = {\n\tes_b,\n};\n")
+    assert well["room/a.c"] == {"room/b.c": {"es_b"}}, well
+    assert not problems(well, {})
+    assert "has no circle" in problems(well, {"room": ""})[0]
+    back = "int es_b(void)\n{\n\treturn es_in_header();\n}\n"
+    header = "static inline int es_in_header(void)\n{\n\treturn es_a();\n}\n"
+    for knot in (graph_of(a_c=above, b_c=back, b_h=header),
+                 graph_of(a_c=above, b_c="int es_b(void)\n{\n\treturn es_c();\n}\n", c_c="int es_c(void)\n{\n\treturn es_ops[0]();\n}\n",
+                          d_c="const struct ops es_ops[] = {\n\tes_a,\n};\n")):
+        found = problems(knot, {})
+        assert len(found) == len(knot) and "room/a.c: calls room/b.c (es_b)" in found[0], found
+        assert not problems(knot, {"room": ""})
+    elsewhere = calls({"one/a.c": {"es_a"}, "two/b.c": {"es_b"}}, {"one/a.c": {"es_b"}, "two/b.c": {"es_a"}})
+    assert not problems(elsewhere, {})
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit("usage: knots.py BUILD_TREE")
+    prove()
+    objects, found = built(os.path.realpath(sys.argv[1]))
+    defines, needs = names_of_objects(objects)
+    for folder in UNBUILT:
+        for names, more in zip((defines, needs), names_of_sources(unbuilt(folder))):
+            names.update(more)
+    if not found:
+        graph = calls(defines, needs)
+        assert all(any(graph[path] for path in graph if path.startswith(f"{folder}/")) for folder in UNBUILT)
+        found = problems(graph, KNOTTED)
+    print("\n".join(found) or f"{len(needs)} files, circles of calls left in {len(KNOTTED)} folders")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
