@@ -5,7 +5,7 @@
 /*
  * The checks of `earshot check`. A check is a function that looks at the facts (facts.h) and reports at
  * least one finding; its group's table gives it a name and says why it matters. A new check is a function and
- * a line in the table of check_<group>.c.
+ * a line in the table of <group>.c, a new group a line in that of run.c.
  */
 #include <json-c/json.h>
 #include <stddef.h>
@@ -75,9 +75,11 @@ struct es_check {
 	size_t totals[ES_CHECK_SEVERITIES];
 };
 
-/* finding.c: runs one group, or all of them. Exits when there is no memory. */
+/* run.c: runs one group, or all of them. Exits when there is no memory. */
 void es_check_run_group(struct es_check *check, const struct es_check_group *group);
 void es_check_run(struct es_check *check);
+
+/* finding.c */
 void es_check_fini(struct es_check *check);
 
 /* "ok", "info", "unchecked", "warning", "error" */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Running checks and keeping what they find. It knows no check, and nothing of how findings are shown.
+ * Keeping what checks find. It knows no check, and nothing of how findings are shown.
  */
 #include <err.h>
 #include <stdarg.h>
@@ -8,12 +8,6 @@
 #include <string.h>
 
 #include "inspector/check/check.h"
-
-static const struct es_check_group *const groups[] = {
-	&es_check_cluster_group,    &es_check_kernel_group, &es_check_network_group,
-	&es_check_neighbours_group, &es_check_server_group, &es_check_corosync_group,
-	&es_check_members_group,
-};
 
 const char *es_check_severity_name(enum es_check_severity severity)
 {
@@ -103,28 +97,6 @@ const char *es_check_action(const char *format, ...)
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	return text;
-}
-
-void es_check_run_group(struct es_check *check, const struct es_check_group *group)
-{
-	check->group = group;
-	if (group->enter && group->enter(check))
-		return;
-	for (check->item = group->items; check->item->name; check->item++) {
-		size_t before = check->count;
-
-		check->item->run(check);
-		if (check->count == before) /* a check that says nothing would be skipped in silence */
-			es_check_unchecked(check, "the check came to no result");
-	}
-}
-
-void es_check_run(struct es_check *check)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		es_check_run_group(check, groups[i]);
 }
 
 void es_check_fini(struct es_check *check)

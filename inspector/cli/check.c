@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot check`: looks at this machine, with or without its daemon, and says what would not work and what
- * to do. It changes nothing. What it looks at and what it thinks of it is in check_*.c.
+ * to do. It changes nothing. What it looks at and what it thinks of it is in inspector/check/.
  */
 #include <errno.h>
 #include <stdio.h>
