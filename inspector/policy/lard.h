@@ -23,9 +23,4 @@ int es_lard_new(const struct es_policy_settings *settings, void **ret_state);
 int es_lard_is_imbalance(const struct es_lard *lard, const struct es_cluster_view *view, unsigned int node,
 			 unsigned int least);
 
-/* es_lard_spared() - the connection's node, if it has resources to spare: a home that has too much to do does
- * not send for what is there */
-struct es_node_set es_lard_spared(const struct es_lard *lard, const struct es_request_view *request,
-				  const struct es_cluster_view *view);
-
 #endif

@@ -3,7 +3,7 @@
 #define ES_TURNS_H
 
 /*
- * Smooth weighted round robin, for the policies that take turns (wrr.c).
+ * Smooth weighted round robin, for the policies that take turns (wrr.c, cap.c).
  */
 #include "inspector/policy/policy.h"
 
