@@ -24,7 +24,6 @@ KNOTTED = {
     "inspector/daemon": "its parts call each other by way of struct es_daemon",
     "inspector/datapath": "the table of drivers is in the file that these are built on",
     "inspector/inspect": "the steps of a request call each other",
-    "inspector/policy": "the table of contents as a whole is cleared where it is freed",
     "inspector/status": "sections use tables, which the page defines that calls them",
     "kmod/module": "what a namespace has is found by main.c, which calls those that look for it",
     "membership": "a round begins an epoch by itself; lists are settings, and settings may be lists",
