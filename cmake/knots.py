@@ -22,7 +22,6 @@ KNOTTED = {
     "inspector/cli": "a service's drain uses what a node's drain defines",
     "inspector/config": "the checks call back for lines and nodes; names and addresses are parsed beside items",
     "inspector/daemon": "its parts call each other by way of struct es_daemon",
-    "inspector/datapath": "the table of drivers is in the file that these are built on",
     "inspector/inspect": "the steps of a request call each other",
     "inspector/status": "sections use tables, which the page defines that calls them",
     "kmod/module": "what a namespace has is found by main.c, which calls those that look for it",

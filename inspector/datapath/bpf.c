@@ -165,7 +165,7 @@ static int es_bpf_probe(const struct es_conf *conf, char *err, size_t err_len)
 		.decision_sets = 256,
 	};
 	struct es_datapath *dp = NULL;
-	int rc = es_datapath_new(ES_DATAPATH_BPF, &params, err, err_len, &dp);
+	int rc = es_datapath_make(&es_datapath_bpf, &params, err, err_len, &dp);
 
 	(void)conf; /* the programs are the same for all */
 	if (!rc)

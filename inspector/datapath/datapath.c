@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * The datapath, whichever it is: which driver, and what all drivers have in common.
- */
+/* What all drivers have in common. drivers.c knows which there are. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,71 +10,6 @@
 #include <linux/membarrier.h>
 #include "inspector/base/clock.h"
 #include "inspector/datapath/internal.h"
-
-static const struct es_datapath_ops *const drivers[ES_DATAPATH_COUNT] = {
-	[ES_DATAPATH_BPF] = &es_datapath_bpf,
-	[ES_DATAPATH_MODULE] = &es_datapath_module,
-	[ES_DATAPATH_NETFILTER] = &es_datapath_netfilter,
-};
-
-const char *es_datapath_name(enum es_datapath_kind kind)
-{
-	return drivers[kind]->name;
-}
-
-int es_datapath_takes_mptcp(enum es_datapath_kind kind)
-{
-	return drivers[kind]->takes_mptcp;
-}
-
-int es_datapath_probe(enum es_datapath_kind kind, const struct es_conf *conf, char *err, size_t err_len)
-{
-	return drivers[kind]->probe(conf, err, err_len);
-}
-
-int es_datapath_is_attached(enum es_datapath_kind kind, const struct es_datapath_params *params)
-{
-	return drivers[kind]->is_attached(params);
-}
-
-int es_datapath_check_alone(enum es_datapath_kind kind, const struct es_datapath_params *params, char *err,
-			    size_t err_len)
-{
-	for (int other = 0; other < ES_DATAPATH_COUNT; other++) {
-		int rc = other == (int)kind ? 0 : drivers[other]->is_around(params);
-
-		if (!rc)
-			continue;
-		if (rc > 0)
-			snprintf(err, err_len,
-				 "%s datapath: the %s datapath is attached in this network namespace, "
-				 "and both would handle each packet; end its daemon by \"earshot stop\", "
-				 "or take off by \"earshot detach\" what an ended one has left",
-				 drivers[kind]->name, drivers[other]->name);
-		else
-			snprintf(err, err_len, "%s datapath: looking for the %s datapath failed: %s",
-				 drivers[kind]->name, drivers[other]->name, strerror(-rc));
-		return rc > 0 ? -EBUSY : rc;
-	}
-	return 0;
-}
-
-int es_datapath_detach_all(es_datapath_detached_fn fn, void *ctx)
-{
-	int rc = 0;
-
-	for (int kind = 0; kind < ES_DATAPATH_COUNT; kind++) {
-		int rc2 = drivers[kind]->detach_all(fn, ctx);
-
-		rc = rc ? rc : rc2;
-	}
-	return rc;
-}
-
-int es_datapath_detach(enum es_datapath_kind kind, const struct es_datapath_params *params)
-{
-	return drivers[kind]->detach(params);
-}
 
 const char *es_datapath_note(const struct es_datapath *dp)
 {
@@ -101,15 +34,15 @@ static void on_response(void *ctx, const void *data, size_t size)
 		dp->response_fn(dp->response_ctx, &entry);
 }
 
-int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params *params, char *err,
-		    size_t err_len, struct es_datapath **ret_datapath)
+int es_datapath_make(const struct es_datapath_ops *ops, const struct es_datapath_params *params, char *err,
+		     size_t err_len, struct es_datapath **ret_datapath)
 {
-	struct es_datapath *dp = calloc(1, drivers[kind]->size);
+	struct es_datapath *dp = calloc(1, ops->size);
 	int rc;
 
 	if (!dp)
 		return -ENOMEM;
-	dp->ops = drivers[kind];
+	dp->ops = ops;
 	dp->params = *params;
 	dp->responses_fd = -1;
 	for (int i = 0; i < ES_WORKERS_MAX; i++)
@@ -195,31 +128,6 @@ void es_datapath_move(struct es_datapath *dp, unsigned int public_ifindex, unsig
 	dp->params.cluster_ifindex = cluster_ifindex;
 	if (dp->ops->leave)
 		dp->ops->leave(&old, &dp->params);
-}
-
-static enum es_datapath_kind es_datapath_kind_of(const struct es_datapath *dp)
-{
-	int kind = 0;
-
-	while (kind < ES_DATAPATH_COUNT - 1 && drivers[kind] != dp->ops)
-		kind++;
-	return (enum es_datapath_kind)kind;
-}
-
-int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
-{
-	int heard = dp->ops->is_attached(&dp->params) > 0;
-	int rc = dp->ops->attach(dp, err, err_len);
-
-	if (rc)
-		return rc;
-	if (!heard || !dp->state->hears_ns)
-		es_datapath_hears_anew(dp);
-	/* Afterwards: who looks before may be overtaken, and so may the other. */
-	rc = es_datapath_check_alone(es_datapath_kind_of(dp), &dp->params, err, err_len);
-	if (rc)
-		dp->ops->detach(&dp->params);
-	return rc;
 }
 
 struct es_state *es_datapath_state(struct es_datapath *dp)

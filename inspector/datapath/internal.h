@@ -72,6 +72,10 @@ struct es_datapath {
 	void *response_ctx;
 };
 
+/* es_datapath_make() - es_datapath_new() with that driver */
+int es_datapath_make(const struct es_datapath_ops *ops, const struct es_datapath_params *params, char *err,
+		     size_t err_len, struct es_datapath **ret_datapath);
+
 /* es_datapath_map() - map state and decision table, from the files that hold them. Returns 0 or -errno. */
 int es_datapath_map(struct es_datapath *dp, int state_fd, int decisions_fd);
 
