@@ -19,7 +19,6 @@ import sys
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 UNBUILT = ("kmod/module",)  # judged by their sources
 KNOTTED = {
-    "inspector/cli": "a service's drain uses what a node's drain defines",
     "inspector/config": "the checks call back for lines and nodes; names and addresses are parsed beside items",
     "inspector/daemon": "its parts call each other by way of struct es_daemon",
     "inspector/inspect": "the steps of a request call each other",
