@@ -26,7 +26,6 @@ KNOTTED = {
     "membership": "a round begins an epoch by itself; lists are settings, and settings may be lists",
     "netfilter": "programs and unproven connections forget each other",
     "plugins/lua": "a sandbox opens the libraries that charge it; an answer names the script's route()",
-    "sim": "the command line's errors are told by the file that reads traces, too",
 }
 
 OUTPUT = re.compile(r" -o (\S+)")

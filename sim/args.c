@@ -2,7 +2,6 @@
 /* Options of the commands: their tables, and what is made of them. */
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,17 +28,6 @@ enum {
 
 /* libc's name, which -fvisibility=hidden would hide from libc */
 __attribute__((visibility("default"))) const char *argp_program_version = "earshot-sim " EARSHOT_VERSION;
-
-void es_error(const char *format, ...)
-{
-	va_list arguments;
-
-	fputs("earshot-sim: ", stderr);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-}
 
 void es_args_init(struct es_args *ret_args)
 {

@@ -6,6 +6,7 @@
  * The command line: what the commands have in common, read by argp.
  */
 #include <argp.h>
+#include "sim/error.h"
 #include "sim/params.h"
 #include "sim/trace.h"
 
@@ -77,8 +78,5 @@ int es_cmd_run(int argc, char **argv);
 int es_cmd_sweep(int argc, char **argv);
 int es_cmd_trace(int argc, char **argv);
 int es_cmd_policies(int argc, char **argv);
-
-/* es_error() - "earshot-sim: ..." on stderr */
-__attribute__((format(printf, 1, 2))) void es_error(const char *format, ...);
 
 #endif
