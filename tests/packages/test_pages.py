@@ -357,6 +357,35 @@ def test_index_names_all_pages():
     assert not missing, f"docs/README.md does not name {missing}"
 
 
+def test_architecture_names_every_room():
+    """On one page; a room is a folder with C in it."""
+    text = read("ARCHITECTURE.md")
+    assert text.count("\n") <= 150
+    named = set(re.findall(r"`([\w/]+)/`", re.search(r"^## Rooms\n(.*?)^## ", text, re.M | re.S)[1]))
+    for root in ("inspector", "netfilter", "kmod"):
+        rooms = {os.path.relpath(os.path.dirname(path), SOURCE) for path in glob.glob(os.path.join(SOURCE, root, "*", "*.[ch]"))}
+        missing = {room for room in rooms if not {room, os.path.basename(room)} & named}
+        assert not missing, f"ARCHITECTURE.md does not name {missing}"
+
+
+def test_invariants_name_their_tests():
+    """Each says where it is kept and which test fails without it; the tests are there, and so are their cases."""
+    found = 0
+    for title, body in re.findall(r"^## (\d+\. [^\n]*)\n(.*?)(?=^## |\Z)", read("docs/invariants.md"), re.M | re.S):
+        body = re.sub(r"\s+", " ", body)
+        _, where, tests = re.split(r"- \*\*(?:Where|Test)\*\*: ", body)
+        assert "`" in where, title
+        cases = re.findall(r"`((?:unit|datapath|lab)/test_\w+)`(?: \(((?:`test_\w+`(?:, )?)+)\))?", tests)
+        assert cases or "every test in `datapath/`" in tests, title
+        for path, names in cases:
+            files = glob.glob(os.path.join(SOURCE, "tests", f"{path}.*"))
+            assert len(files) == 1, f"{title}: no tests/{path}"
+            missing = [name for name in re.findall(r"test_\w+", names) if not re.search(rf"\b{name}\(", read(files[0]))]
+            assert not missing, f"{title}: {path} has no {missing}"
+            found += 1
+    assert found > 40
+
+
 def test_corosync_configuration(tmp_path):
     """`earshot corosync-conf` has the sample's values, and the nodes of the configuration."""
     def values(text):
