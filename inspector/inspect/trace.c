@@ -8,13 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include "inspector/inspect/trace.h"
-#include "inspector/policy/policy.h"
-#include "inspector/rules/rules.h"
-
-const char *es_trace_decision_name(unsigned int decision)
-{
-	return decision < ES_TALLY_DECISION_COUNT ? es_tally_decision_name[decision] : "reject";
-}
 
 int es_trace_put(struct es_trace_ring *ring, const struct es_trace_entry *entry)
 {
@@ -45,39 +38,6 @@ int es_trace_take(struct es_trace_ring *ring, struct es_trace_entry *ret_entry)
 	memcpy(ret_entry, from, offsetof(struct es_trace_entry, text) + from->text_len);
 	atomic_store_explicit(&ring->taken, taken + 1, memory_order_release);
 	return 1;
-}
-
-static const char *why_rejected(const struct es_conf *conf, unsigned int by)
-{
-	static const char *const names[ES_RULES_BY_RULE] = {
-		[ES_RULES_BY_PLUGIN] = "plugin",
-		[ES_RULES_BY_ADMIT_LOW] = "admit_low",
-		[ES_RULES_BY_ADMIT_NORMAL] = "admit_normal",
-		[ES_RULES_BY_LOCATION] = "location",
-		[ES_RULES_BY_ALL_DOWN] = "all_down",
-		[ES_RULES_BY_UNFINISHED] = "unfinished",
-	};
-
-	if (by < ES_RULES_BY_RULE)
-		return names[by];
-	return by - ES_RULES_BY_RULE < conf->rule_count ? conf->rules[by - ES_RULES_BY_RULE].name : "rule";
-}
-
-const char *es_trace_why(const struct es_conf *conf, const struct es_handover_order *order,
-			 unsigned int decision)
-{
-	static const char *const moves[ES_MOVE_WHY_COUNT] = {
-		[ES_MOVE_LOCALITY] = "locality", [ES_MOVE_LOAD] = "load", [ES_MOVE_DRAIN] = "drain",
-		[ES_MOVE_RULE] = "rule",	 [ES_MOVE_HOME] = "home",
-	};
-
-	if (decision == ES_TRACE_REJECT)
-		return why_rejected(conf, order->rejection.by);
-	if (decision == ES_TALLY_again)
-		return "retry";
-	if (decision == ES_TALLY_move && order->why < ES_MOVE_WHY_COUNT)
-		return moves[order->why];
-	return order->why == ES_MOVE_RULE ? "rule" : "policy";
 }
 
 /* A method is letters (RFC 9110 section 9.1 would allow more; nobody registered one with others than these). */

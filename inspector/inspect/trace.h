@@ -106,6 +106,9 @@ int es_trace_take(struct es_trace_ring *ring, struct es_trace_entry *ret_entry);
 const char *es_trace_why(const struct es_conf *conf, const struct es_handover_order *order,
 			 unsigned int decision);
 
+/* es_trace_why_name() - reason number @i of those that a decision may have under @conf; NULL: there are fewer */
+const char *es_trace_why_name(const struct es_conf *conf, unsigned int i);
+
 /* es_trace_request() - method and target of what begins with @text, into @entry */
 void es_trace_request(struct es_trace_entry *entry, const char *text, size_t len);
 

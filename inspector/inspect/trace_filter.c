@@ -10,11 +10,6 @@
 #define ADDRESS_BITS 128
 #define V4_BITS	     32
 
-/* Why a decision may have been made, and by whom a request may be refused, besides rules. */
-static const char *const whys[] = {"policy", "locality", "load",      "drain",	      "home",	  "rule",
-				   "retry",  "plugin",	 "admit_low", "admit_normal", "location", "all_down"};
-#define WHYS (sizeof(whys) / sizeof(whys[0]))
-
 static const char *node_name(const struct es_conf *conf, unsigned int i)
 {
 	return i < conf->node_count ? conf->nodes[i].name : NULL;
@@ -23,13 +18,6 @@ static const char *node_name(const struct es_conf *conf, unsigned int i)
 static const char *service_name(const struct es_conf *conf, unsigned int i)
 {
 	return i < conf->service_count ? conf->services[i].name : NULL;
-}
-
-static const char *why_name(const struct es_conf *conf, unsigned int i)
-{
-	if (i < WHYS)
-		return whys[i];
-	return i - WHYS < conf->rule_count ? conf->rules[i - WHYS].name : NULL;
 }
 
 static const char *decision_name(const struct es_conf *conf, unsigned int i)
@@ -141,7 +129,7 @@ int es_trace_filter_add(struct es_trace_filter *filter, const struct es_conf *co
 	if (!strncmp(text, "service=", 8))
 		return read_names("service", filter->service, service_name, conf, text + 8, err);
 	if (!strncmp(text, "why=", 4))
-		return read_names("why", filter->why, why_name, conf, text + 4, err);
+		return read_names("why", filter->why, es_trace_why_name, conf, text + 4, err);
 	if (!strncmp(text, "decision=", 9))
 		return read_names("decision", filter->decision, decision_name, conf, text + 9, err);
 	if (!strncmp(text, "client=", 7))
