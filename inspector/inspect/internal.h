@@ -16,8 +16,18 @@
  */
 #define ES_LEAVE_MS 5000.0
 
-void es_inspect_count(struct es_inspector *in, enum es_worker_counter counter);
-uint32_t es_inspect_now_ms(const struct es_inspector *in);
+static inline void es_inspect_count(struct es_inspector *in, enum es_worker_counter counter)
+{
+	unsigned long long n = atomic_load_explicit(&in->count[counter], memory_order_relaxed);
+
+	/* This thread is the only writer: no locked addition needed. */
+	atomic_store_explicit(&in->count[counter], n + 1, memory_order_relaxed);
+}
+
+static inline uint32_t es_inspect_now_ms(const struct es_inspector *in)
+{
+	return (uint32_t)(in->now_ns / 1000000);
+}
 
 /* Send a packet of our own making to a client. */
 void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const uint8_t *bytes, size_t len);
@@ -111,8 +121,11 @@ void es_inspect_fate_answer(struct es_inspector *in, const struct es_handover *n
 void es_inspect_fates_due(struct es_inspector *in);
 void es_inspect_fates_forget(struct es_inspector *in);
 
-/* es_inspect_is_layer4() - does nobody read what clients send to @service? (layer4.c) */
-int es_inspect_is_layer4(const struct es_inspector *in, unsigned int service);
+/* es_inspect_is_layer4() - does nobody read what clients send to @service? */
+static inline int es_inspect_is_layer4(const struct es_inspector *in, unsigned int service)
+{
+	return service < in->cluster->conf->service_count && es_route_is_layer4(in->cluster, service);
+}
 
 /* es_inspect_layer4() - a connection of such a service that is not simply this node's: @packet is its handshake's ACK, or its first
  * bytes */
@@ -175,11 +188,11 @@ void es_inspect_send(struct es_inspector *in, const struct es_handover_order *or
 /* es_inspect_send() for all segments of a gathered request */
 void es_inspect_send_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target);
 
-/* A request went to @target as @order says: remember it, for retransmissions and for the load there. */
-void es_inspect_note_stayed(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
-			    const struct es_handover_order *order);
-void es_inspect_left_for_content(struct es_inspector *in, const struct es_gather *g);
-void es_inspect_note_moved(struct es_inspector *in, const struct es_gather *g);
+/* es_inspect_remember() - a request went to @target as @order says: for its retransmissions */
+void es_inspect_remember(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+			 unsigned int target, const struct es_handover_order *order);
+
+/* es_inspect_note() - the same, and for the load there */
 void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
 		     unsigned int target, const struct es_handover_order *order);
 
@@ -324,9 +337,12 @@ int es_inspect_stay_again(struct es_inspector *in, const struct es_record *recor
 /* The same for a gathered request, which is kept until its socket is ended, or let go of. */
 void es_inspect_move_gathered(struct es_inspector *in, struct es_gather *g, int target);
 
-/* es_inspect_is_poison() - has this packet's request, or one with its bytes, ended a daemon?
- * (poisoned.c) */
-int es_inspect_is_poison(const struct es_inspector *in, __u64 flow_hash, const uint8_t *packet, size_t len);
+/* es_inspect_is_poison() - has this packet's request, or one with its bytes, ended a daemon? */
+static inline int es_inspect_is_poison(const struct es_inspector *in, __u64 flow_hash, const uint8_t *packet,
+				       size_t len)
+{
+	return es_poison_is_known(in->params->poisons, &in->keys.ring, flow_hash, packet, len, in->now_ns);
+}
 
 /**
  * es_inspect_poison() - serve the request without inspection, or refuse it, if it is poison

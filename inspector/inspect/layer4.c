@@ -25,11 +25,6 @@ static int es_layer4_is_handshake(const struct es_ip_packet *packet)
 	return !packet->seg.len && !(packet->seg.flags & ES_TCP_FIN);
 }
 
-int es_inspect_is_layer4(const struct es_inspector *in, unsigned int service)
-{
-	return service < in->cluster->conf->service_count && es_route_is_layer4(in->cluster, service);
-}
-
 int es_inspect_layer4_route(struct es_inspector *in, unsigned int service, struct es_request_view *request,
 			    const struct es_ip_packet *packet)
 {

@@ -41,7 +41,7 @@ static int es_move_is_for_content(const struct es_inspector *in, const struct es
 	       in->cluster->contents[order->service];
 }
 
-void es_inspect_left_for_content(struct es_inspector *in, const struct es_gather *g)
+static void es_left_for_content(struct es_inspector *in, const struct es_gather *g)
 {
 	if (!es_move_is_for_content(in, &g->order))
 		return;
@@ -80,53 +80,36 @@ static unsigned int es_move_target(struct es_inspector *in, __u64 flow_hash,
 }
 
 /*
- * Send one original packet in one or more messages: a packet that the network card or a virtual link merged
- * is cut into segments again. The first piece of a request makes the socket, the others follow it.
+ * It takes the place of the one before on its connection, which the node's own count has: were it counted on top of that, a
+ * node would seem to have more requests in hand than it has connections.
  */
-void es_inspect_send(struct es_inspector *in, const struct es_handover_order *order,
-		     const struct es_ip_packet *packet, size_t segment, unsigned int target)
+static void es_note_stayed(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+			   const struct es_handover_order *order)
 {
-	struct es_handover_order piece = *order;
-	size_t room = *in->params->packet_max - packet->header_len;
-	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
-
-	if (piece.kind == ES_HANDOVER_FOLLOW)
-		piece.request_flags = ES_FOLLOW_F_BACK;
-	if (!segment || segment > room)
-		segment = room;
-	if (packet->seg.len <= segment) {
-		request_handover(in->sender, in->cluster, &piece, packet->bytes, packet->len, target);
-		return;
-	}
-	for (size_t at = 0; at < packet->seg.len; at += segment) {
-		size_t len = packet->seg.len - at < segment ? packet->seg.len - at : segment;
-
-		request_handover(in->sender, in->cluster, &piece, bytes,
-				 es_ip_packet_cut(packet, at, len, bytes), target);
-		piece.kind = ES_HANDOVER_FOLLOW;
-		piece.request_flags = ES_FOLLOW_F_BACK;
-	}
+	es_inspect_count(in, ES_WORKER_stayed);
+	es_inspect_remember(in, flow_hash, cookie, first_seq, in->cluster->self, order);
 }
 
-void es_inspect_send_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target)
+static void es_note_moved(struct es_inspector *in, const struct es_gather *g)
 {
-	struct es_handover_order order = g->order;
-	struct es_ip_packet packet;
+	static const enum es_worker_counter counters[ES_MOVE_WHY_COUNT] = {
+		[ES_MOVE_LOCALITY] = ES_WORKER_moved_locality, [ES_MOVE_LOAD] = ES_WORKER_moved_load,
+		[ES_MOVE_DRAIN] = ES_WORKER_moved_drain,       [ES_MOVE_RULE] = ES_WORKER_moved_rule,
+		[ES_MOVE_HOME] = ES_WORKER_moved_home,
+	};
 
-	for (unsigned int i = 0; i < g->count; i++) {
-		if (es_ip_packet_parse(g->segment[i].bytes, g->segment[i].len, &packet))
-			continue;
-		if (i)
-			es_inspect_count(in, ES_WORKER_followed);
-		es_inspect_send(in, &order, &packet, 0, target);
-		order.kind = ES_HANDOVER_FOLLOW;
-	}
+	es_inspect_count(in, ES_WORKER_moved);
+	if (g->order.why < ES_MOVE_WHY_COUNT)
+		es_inspect_count(in, counters[g->order.why]);
+	es_inspect_remember(in, g->flow_hash, g->cookie, g->first_seq, g->target, &g->order);
+	es_route_moved(&in->router, g->target, g->order.cost);
+	es_left_for_content(in, g);
 }
 
 static void es_stay_gathered(struct es_inspector *in, struct es_gather *g)
 {
 	g->order.kind = ES_HANDOVER_STAY;
-	es_inspect_note_stayed(in, g->flow_hash, g->cookie, g->first_seq, &g->order);
+	es_note_stayed(in, g->flow_hash, g->cookie, g->first_seq, &g->order);
 	es_inspect_tally_gathered(in, g, in->cluster->self, ES_TALLY_stay, in->began_ns);
 	es_inspect_send_gathered(in, g, in->cluster->self);
 	es_inspect_given(in, g);
@@ -192,7 +175,7 @@ void es_inspect_move(struct es_inspector *in, const struct es_record *record,
 		return;
 	}
 	message.kind = ES_HANDOVER_STAY;
-	es_inspect_note_stayed(in, record->flow_hash, cookie, packet->seg.seq, &message);
+	es_note_stayed(in, record->flow_hash, cookie, packet->seg.seq, &message);
 	es_inspect_tally(in, packet, &message, node, ES_TALLY_stay, in->began_ns);
 	es_inspect_send(in, &message, packet, record->gso_size, node);
 }
@@ -245,7 +228,7 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, ui
 	g->order.moved = 1;
 	if (g->order.moves < UINT16_MAX)
 		g->order.moves++;
-	es_inspect_note_moved(in, g);
+	es_note_moved(in, g);
 	es_inspect_tally_gathered(in, g, g->target, ES_TALLY_move, (unsigned long long)(g->left_ms * 1e6));
 	es_inspect_send_gathered(in, g, g->target);
 	es_inspect_given(in, g);

@@ -154,6 +154,14 @@ const struct es_poison *es_poison_find(const struct es_poisons *poisons, __u64 f
 	return NULL;
 }
 
+int es_poison_is_known(const struct es_poisons *poisons, const struct es_sipkey *key, __u64 flow_hash,
+		       const uint8_t *packet, size_t len, unsigned long long now_ns)
+{
+	if (!poisons || now_ns >= __atomic_load_n(&poisons->until_ns, __ATOMIC_ACQUIRE))
+		return 0;
+	return es_poison_find(poisons, flow_hash, es_poison_request(key, packet, len), now_ns) != NULL;
+}
+
 static __be64 message_mac(const struct es_sipkey *key, const struct es_poison_message *message)
 {
 	struct es_sipstate sip;

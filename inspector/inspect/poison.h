@@ -43,6 +43,10 @@ void es_poison_forget(struct es_poisons *poisons, const struct es_poison *poison
 const struct es_poison *es_poison_find(const struct es_poisons *poisons, __u64 flow_hash, __u64 request,
 				       unsigned long long now_ns);
 
+/* es_poison_is_known() - the same for a packet; @key: of es_poison_request(); @poisons may be NULL: none are known */
+int es_poison_is_known(const struct es_poisons *poisons, const struct es_sipkey *key, __u64 flow_hash,
+		       const uint8_t *packet, size_t len, unsigned long long now_ns);
+
 #define ES_POISON_MESSAGE_VERSION 2 /* of what begins with ES_LOADS_MAGIC; 1 is struct es_loads_message */
 
 /**

@@ -6,21 +6,6 @@
  */
 #include "inspector/inspect/internal.h"
 
-static const struct es_poison *es_poison_look(const struct es_inspector *in, __u64 flow_hash,
-					      const uint8_t *packet, size_t len)
-{
-	const struct es_poisons *poisons = in->params->poisons;
-
-	if (!poisons || in->now_ns >= __atomic_load_n(&poisons->until_ns, __ATOMIC_ACQUIRE))
-		return NULL;
-	return es_poison_find(poisons, flow_hash, es_poison_request(&in->keys.ring, packet, len), in->now_ns);
-}
-
-int es_inspect_is_poison(const struct es_inspector *in, __u64 flow_hash, const uint8_t *packet, size_t len)
-{
-	return es_poison_look(in, flow_hash, packet, len) != NULL;
-}
-
 /* The next may be another request that ends a daemon; those that are known came too fast. */
 static int es_inspect_is_storm(const struct es_inspector *in, const struct es_record *record)
 {
