@@ -44,19 +44,6 @@ static unsigned int es_decision_sets(const struct es_conf *conf)
 	return sets;
 }
 
-static void es_daemon_end(struct es_daemon *d)
-{
-	ev_break(d->loop, EVBREAK_ALL);
-}
-
-void es_daemon_stop(struct es_daemon *d)
-{
-	if (d->membership)
-		es_membership_leave(d->membership, es_daemon_end);
-	else
-		es_daemon_end(d);
-}
-
 static void es_daemon_on_stop(struct ev_loop *loop, struct ev_signal *signal, int events)
 {
 	struct es_daemon *d = signal->data;
@@ -80,41 +67,6 @@ static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, 
 	es_daemon_reload(signal->data, 0, &err); /* says so itself */
 }
 
-static int es_daemon_read(const struct es_daemon_options *options, const struct es_daemon_text *text,
-			  struct es_conf **ret_conf, struct es_conf_error *err)
-{
-	if (!text)
-		return es_conf_read(options->config_path, ret_conf, err);
-	return es_conf_parse(text->text, text->len, text->name, ret_conf, err);
-}
-
-int es_daemon_load(const struct es_daemon_options *options, const struct es_daemon_text *text,
-		   struct es_keys *ret_keys, struct es_conf **ret_conf, unsigned int *ret_self,
-		   struct es_conf_error *err)
-{
-	struct es_conf *conf = NULL;
-	int rc;
-
-	rc = es_daemon_read(options, text, &conf, err);
-	if (rc)
-		return rc;
-	for (unsigned int i = 0; i < conf->warning_count; i++)
-		es_log(ES_LOG_WARNING, "%s", conf->warning[i]);
-	rc = es_conf_find_self(conf, options->node, ret_self, err);
-	if (!rc)
-		es_conf_use_node(conf, *ret_self);
-	if (!rc)
-		rc = es_conf_pages_try(conf, err);
-	if (!rc)
-		rc = es_keys_read(conf->cluster.key_file, ret_keys, err);
-	if (!rc && conf->cluster.ring_hash == ES_CONF_RING_SIPHASH)
-		ret_keys->ring_seed = 0;
-	if (rc)
-		es_conf_free(&conf);
-	*ret_conf = conf;
-	return rc;
-}
-
 /* The version that membership starts with is a ring of no nodes. */
 static int es_daemon_first_conf(struct es_daemon *d, struct es_conf_error *err)
 {
@@ -122,7 +74,7 @@ static int es_daemon_first_conf(struct es_daemon *d, struct es_conf_error *err)
 	unsigned int self = 0;
 	int is_static, rc;
 
-	rc = es_daemon_load(&d->options, NULL, &d->keys, &d->conf, &self, err);
+	rc = es_daemon_read(&d->options, NULL, &d->keys, &d->conf, &self, err);
 	if (rc)
 		return rc;
 	es_daemon_route_settle(&d->route, d->conf->inspector.settle_ms);
@@ -499,30 +451,4 @@ void es_daemon_fini(struct es_daemon *d)
 	es_cluster_free(&d->cluster);
 	es_conf_free(&d->conf);
 	es_keys_wipe(&d->keys);
-}
-
-void es_daemon_set_workers(struct es_daemon *d, const struct es_cluster *cluster, const struct es_keys *keys)
-{
-	es_keeper_tell(d->poison.keeper, cluster, keys);
-	es_programs_set_cluster(d->programs, cluster, keys);
-	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
-		es_worker_set_cluster(d->worker[i], cluster, keys);
-}
-
-int es_daemon_install(struct es_daemon *d, struct es_cluster *next)
-{
-	struct es_cluster *old = d->cluster;
-	int rc;
-
-	es_table_set_fill(d->contents, NULL, next);
-	next->plugins = d->plugins;
-	es_url_tables_fill(&d->url_tables, next);
-	/* The datapath first: what it does not queue any more, a worker need not drop. */
-	rc = es_daemon_configure(d, next, &d->keys);
-	if (rc)
-		return rc;
-	es_daemon_set_workers(d, next, &d->keys);
-	d->cluster = next;
-	es_cluster_free(&old);
-	return 0;
 }

@@ -114,7 +114,7 @@ struct es_daemon {
 int es_daemon_init(struct es_daemon *daemon, const struct es_daemon_options *options,
 		   struct es_conf_error *err);
 
-/* es_daemon_stop() - leave the cluster in order, if there is membership, and end the loop */
+/* es_daemon_stop() (stop.c) - leave the cluster in order, if there is membership, and end the loop */
 void es_daemon_stop(struct es_daemon *daemon);
 
 /* es_daemon_fini() - stop workers and control socket; the datapath stays and serves content-blind */
@@ -126,12 +126,6 @@ void es_daemon_fini(struct es_daemon *daemon);
  * @may_wait: but for what its next start alone can change (start_settings.h): that waits for it, in @waiting
  */
 int es_daemon_reload(struct es_daemon *daemon, int may_wait, struct es_conf_error *err);
-
-/**
- * es_daemon_install() - put another version of the cluster in force, in the datapath and in the workers
- * Takes @next over; on failure it stays the caller's, and the old one in force. Returns 0 or -errno.
- */
-int es_daemon_install(struct es_daemon *daemon, struct es_cluster *next);
 
 /* es_daemon_register() - the control commands (commands.c) */
 int es_daemon_register(struct es_daemon *daemon);

@@ -3,7 +3,7 @@
 #define ES_DAEMON_INTERNAL_H
 
 /*
- * What daemon.c (start and end) and reload.c share.
+ * What a start (daemon.c), a reload (reload.c) and another ring (ring.c) put in force alike.
  */
 #include "inspector/daemon/daemon.h"
 
@@ -14,9 +14,9 @@ struct es_daemon_text {
 	size_t len;
 };
 
-/* es_daemon_load() - read configuration and keys; @text: NULL: the configuration that the command line names.
+/* es_daemon_read() (read.c) - read configuration and keys; @text: NULL: the configuration that the command line names.
  * Returns 0, or -errno and @err; then there is nothing to free. */
-int es_daemon_load(const struct es_daemon_options *options, const struct es_daemon_text *text,
+int es_daemon_read(const struct es_daemon_options *options, const struct es_daemon_text *text,
 		   struct es_keys *ret_keys, struct es_conf **ret_conf, unsigned int *ret_self,
 		   struct es_conf_error *err);
 
@@ -31,8 +31,14 @@ int es_daemon_try(struct es_daemon *daemon, const struct es_daemon_text *text, i
 int es_daemon_configure(struct es_daemon *daemon, const struct es_cluster *cluster,
 			const struct es_keys *keys);
 
-/* es_daemon_set_workers() - and in all threads that decide */
+/* es_daemon_set_workers() (install.c) - and in all threads that decide */
 void es_daemon_set_workers(struct es_daemon *daemon, const struct es_cluster *cluster,
 			   const struct es_keys *keys);
+
+/**
+ * es_daemon_install() (install.c) - put another version of the cluster in force, in the datapath and in the workers
+ * Takes @next over; on failure it stays the caller's, and the old one in force. Returns 0 or -errno.
+ */
+int es_daemon_install(struct es_daemon *daemon, struct es_cluster *next);
 
 #endif

@@ -117,7 +117,7 @@ struct es_daemon_next {
 static int es_daemon_next_make(struct es_daemon *d, const struct es_daemon_text *text, int may_wait,
 			       struct es_daemon_next *next, struct es_conf_error *err)
 {
-	int rc = es_daemon_load(&d->options, text, &next->keys, &next->conf, &next->self, err);
+	int rc = es_daemon_read(&d->options, text, &next->keys, &next->conf, &next->self, err);
 
 	if (!rc)
 		rc = es_daemon_reload_check(d, next->conf, next->self, &next->keys, may_wait, err);

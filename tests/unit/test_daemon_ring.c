@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "inspector/daemon/internal.h"
 #include "inspector/daemon/membership_internal.h"
 #include "inspector/base/log.h"
 
