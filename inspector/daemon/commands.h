@@ -10,9 +10,6 @@ int es_daemon_table(void *ctx, struct json_object *request, struct json_object *
 int es_daemon_explain(void *ctx, struct json_object *request, struct json_object **ret_result,
 		      struct es_conf_error *err);
 
-/* es_daemon_status_report() - what `status` answers; the caller's */
-struct json_object *es_daemon_status_report(struct es_daemon *daemon);
-
 /* commands_nodes.c */
 int es_daemon_drain(void *ctx, struct json_object *request, struct json_object **ret_result,
 		    struct es_conf_error *err);

@@ -42,6 +42,9 @@ void es_daemon_metrics_stop(struct es_daemon *daemon);
 int es_daemon_metrics_text(struct es_daemon *daemon, enum es_exposition_format format, char **ret_text,
 			   size_t *ret_len);
 
+/* es_daemon_metrics_address() - at which they are served: of the configuration, or the one of this node */
+const struct es_addr *es_daemon_metrics_address(const struct es_daemon *daemon);
+
 /* es_daemon_metrics_report() - where they are served, for `status` */
 struct json_object *es_daemon_metrics_report(const struct es_daemon *daemon);
 
