@@ -75,7 +75,7 @@ static void on_look(struct ev_loop *loop, struct ev_timer *timer, int events)
 	if (!look(d))
 		return;
 	say(d);
-	es_daemon_load_tell(d);
+	d->clock.was_set(d);
 }
 
 void es_daemon_clock_start(struct es_daemon *d)
@@ -91,8 +91,9 @@ void es_daemon_clock_start(struct es_daemon *d)
 	sequence_raise(es_datapath_state(d->datapath), es_number_ns());
 }
 
-void es_daemon_clock_watch(struct es_daemon *d)
+void es_daemon_clock_watch(struct es_daemon *d, void (*was_set)(struct es_daemon *d))
 {
+	d->clock.was_set = was_set;
 	ev_timer_init(&d->clock.timer, on_look, LOOK_S, LOOK_S);
 	d->clock.timer.data = d;
 	ev_timer_start(d->loop, &d->clock.timer);
@@ -115,5 +116,5 @@ void es_daemon_clock_outrun(struct es_daemon *d, unsigned int node, unsigned lon
 	       "set clocks by NTP",
 	       (double)(number_ns - now_ns) / 1e9, d->conf->nodes[node].name);
 	put(d);
-	es_daemon_load_tell(d);
+	d->clock.was_set(d);
 }

@@ -11,15 +11,16 @@
 
 struct es_daemon;
 
-/* struct es_daemon_clock - @timer: each second */
+/* struct es_daemon_clock - @timer: each second; @was_set: the others have to be told the time */
 struct es_daemon_clock {
 	struct es_own_clock own;
 	struct ev_timer timer;
+	void (*was_set)(struct es_daemon *daemon);
 };
 
 /* es_daemon_clock_start() - go on from what the datapath's memory has; es_daemon_clock_watch(): from then on */
 void es_daemon_clock_start(struct es_daemon *daemon);
-void es_daemon_clock_watch(struct es_daemon *daemon);
+void es_daemon_clock_watch(struct es_daemon *daemon, void (*was_set)(struct es_daemon *daemon));
 
 /* es_daemon_clock_told_ns() - the time that the other nodes are told */
 unsigned long long es_daemon_clock_told_ns(const struct es_daemon *daemon);

@@ -49,7 +49,7 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 	ret->offer_sack = (__u8)d->network.sack;
 	ret->offer_ts = (__u8)d->network.timestamps;
 	ret->offer_ecn = (__u8)d->network.ecn;
-	ret->requires_time = (__u8)d->load.requires_time;
+	ret->requires_time = (__u8)d->exchange.requires_time;
 	ret->leased = conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC;
 	memcpy(ret->cluster_mac, conf->datapath.cluster_mac, sizeof(ret->cluster_mac));
 	memcpy(ret->public_mac, d->network.public_mac, sizeof(ret->public_mac));

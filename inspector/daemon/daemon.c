@@ -13,6 +13,7 @@
 #include "inspector/member/by_hand.h"
 #include "inspector/daemon/internal.h"
 #include "inspector/datapath/choose.h"
+#include "inspector/daemon/datagrams.h"
 #include "inspector/daemon/plugins.h"
 #include "inspector/base/event.h"
 #include "inspector/base/wall.h"
@@ -220,7 +221,7 @@ static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err
 
 static void es_daemon_watch(struct es_daemon *d)
 {
-	es_daemon_clock_watch(d);
+	es_daemon_clock_watch(d, es_daemon_load_tell);
 	ev_signal_init(&d->sigterm, es_daemon_on_stop, SIGTERM);
 	ev_signal_init(&d->sigint, es_daemon_on_stop, SIGINT);
 	ev_signal_init(&d->sighup, es_daemon_on_reload, SIGHUP);
@@ -379,6 +380,12 @@ static int es_daemon_start_membership(struct es_daemon *d, struct es_conf_error 
 	return 0;
 }
 
+static int es_daemon_start_exchange(struct es_daemon *d, struct es_conf_error *err)
+{
+	d->exchange.other = es_daemon_datagram;
+	return es_daemon_exchange_start(d, err);
+}
+
 static int es_daemon_attach(struct es_daemon *d, struct es_conf_error *err)
 {
 	return es_datapath_attach(d->datapath, err->text, sizeof(err->text));
@@ -394,7 +401,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 		es_daemon_read_network,	    es_daemon_open_control,	es_daemon_be_alone,
 		es_daemon_prepare_network,  es_daemon_start_datapath,	es_daemon_start_serving,
 		es_daemon_start_keeper,	    es_daemon_start_workers,	es_daemon_start_programs,
-		es_daemon_start_membership, es_daemon_load_start,	es_daemon_attach,
+		es_daemon_start_membership, es_daemon_start_exchange,	es_daemon_attach,
 		es_daemon_interfaces_start, es_daemon_view_start,	es_daemon_metrics_start,
 		es_daemon_rollout_start,    es_daemon_settings_start,	es_daemon_request_log_start,
 	};
@@ -427,7 +434,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_daemon_metrics_stop(d);
 	es_daemon_checks_stop(d);
 	es_daemon_serving_stop(d);
-	es_daemon_load_stop(d);
+	es_daemon_exchange_stop(d);
 	es_membership_free(&d->membership);
 	es_programs_free(&d->programs);
 	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)

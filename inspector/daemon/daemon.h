@@ -13,6 +13,8 @@
 #include "inspector/daemon/checks.h"
 #include "inspector/daemon/clock.h"
 #include "inspector/daemon/url_tables.h"
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/heard.h"
 #include "inspector/daemon/homes.h"
 #include "inspector/daemon/interfaces.h"
 #include "inspector/daemon/load.h"
@@ -63,6 +65,8 @@ struct es_daemon {
 	struct es_url_tables url_tables;
 	struct es_daemon_route route;
 	struct es_daemon_load load;
+	struct es_daemon_exchange exchange;
+	struct es_heard heard;
 	struct es_daemon_serving serving;
 	struct es_daemon_checks checks;
 	struct es_daemon_observed observed;

@@ -37,7 +37,7 @@ void es_daemon_home_tell(void *daemon, __u32 tag, const struct es_content_word *
 
 	if (d->membership || !es_homes_may_tell(&d->homes, d->conf->node_count, es_clock_now_ns()))
 		return;
-	es_load_exchange_tell(&d->load.exchange, d->cluster, &d->keys, d->health.understands, &wire);
+	es_load_exchange_tell(&d->exchange.way, d->cluster, &d->keys, d->health.understands, &wire);
 }
 
 void es_daemon_home_heard(void *daemon, unsigned int node, const struct es_home_wire *wire)

@@ -76,6 +76,7 @@ static void take_mtu(struct es_daemon *d, const struct es_network *network)
 	d->network.packet_max = network->packet_max;
 	d->network.mss = network->mss;
 	es_daemon_packet_max_look(d);
+	es_daemon_serving_tell(d);
 	es_daemon_settings_rebind(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);
@@ -117,6 +118,7 @@ static int look(struct es_daemon *d, struct es_conf_error *err)
 	d->interfaces.is_lost = 0;
 	set_wrong(d, "");
 	es_daemon_packet_max_look(d);
+	es_daemon_serving_tell(d);
 	es_log(ES_LOG_INFO, "attached again to %s and %s, which have changed", dp->interface,
 	       dp->cluster_interface);
 	return 0;

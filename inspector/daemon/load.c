@@ -7,15 +7,10 @@
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
-#include "inspector/daemon/internal.h"
 #include "inspector/base/log.h"
-#include "inspector/load/snapshots.h"
 
 /* A walk may take one part in so many of a CPU. */
 #define ES_LOAD_WALK_SHARE 50
-
-/* Whatever packets come, the log says so no more often. */
-#define ES_LOAD_SAID_NS 60000000000ULL
 
 /* Between two words about idle connections, which become so after a second. */
 #define ES_LOAD_IDLE_TOLD_NS 100000000ULL
@@ -128,9 +123,7 @@ static unsigned int idle_of(const struct es_daemon *d, unsigned int node)
 {
 	if (node == d->cluster->self)
 		return d->load.report.idle;
-	return es_clock_now_ns() - d->load.idle_ns[node] < ES_LOAD_SILENCE_MS * 1000000ULL
-		       ? d->load.idle[node]
-		       : 0;
+	return es_clock_now_ns() - d->load.idle_ns[node] < ES_SILENCE_NS ? d->load.idle[node] : 0;
 }
 
 static void take(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
@@ -147,13 +140,6 @@ static void take(struct es_daemon *d, unsigned int node, const struct es_wire_lo
 			     });
 }
 
-static int is_heard(const struct es_daemon *d, unsigned int node)
-{
-	unsigned long long at_ns = d->load.heard_ns[node];
-
-	return at_ns && es_clock_now_ns() - at_ns < ES_LOAD_SILENCE_MS * 1000000ULL;
-}
-
 /*
  * Loads are compared, so it must be all of them: a node of which nothing is known would look idle. With
  * membership, who is silent is soon no target any more.
@@ -163,19 +149,25 @@ static int all_are_heard(const struct es_daemon *d)
 	if (d->membership)
 		return 1;
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (i != d->cluster->self && !is_heard(d, i))
+		if (i != d->cluster->self && !es_heard_within(&d->heard, i, ES_SILENCE_NS))
 			return 0;
 	return 1;
+}
+
+void es_daemon_load_take(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
+{
+	if (load->is_new && all_are_heard(d))
+		take(d, node, load);
 }
 
 /* Over the bus it comes later than in a datagram: while these arrive, it would put an older word over a newer one. */
 void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
-	if (!load->has_requests || node == d->cluster->self || is_heard(d, node))
+	if (!load->has_requests || node == d->cluster->self ||
+	    es_heard_within(&d->heard, node, ES_SILENCE_NS))
 		return;
 	es_daemon_serving_heard(d, node, load, 0);
-	if (load->is_new)
-		take(d, node, load);
+	es_daemon_load_take(d, node, load);
 }
 
 static void tell_idle(struct es_daemon *d, unsigned long long now_ns)
@@ -184,7 +176,7 @@ static void tell_idle(struct es_daemon *d, unsigned long long now_ns)
 
 	if ((!idle && !d->load.idle_told) || now_ns - d->load.idle_told_ns < ES_LOAD_IDLE_TOLD_NS)
 		return;
-	es_load_exchange_tell_idle(&d->load.exchange, d->cluster, &d->keys, d->health.understands, idle);
+	es_load_exchange_tell_idle(&d->exchange.way, d->cluster, &d->keys, d->health.understands, idle);
 	d->load.idle_told = idle;
 	d->load.idle_told_ns = now_ns;
 }
@@ -205,7 +197,7 @@ static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 	load.state = es_daemon_serving_is_down(d) ? ES_NODE_DOWN
 						  : ES_NODE_UP; /* with membership, the bus's counts */
 	tell_idle(d, now_ns);
-	es_load_exchange_send(&d->load.exchange, d->cluster, &d->keys, &load);
+	es_load_exchange_send(&d->exchange.way, d->cluster, &d->keys, &load);
 	d->load.told_ns = now_ns;
 	if (!is_new)
 		return;
@@ -237,8 +229,7 @@ int es_daemon_load_update(struct es_daemon *d)
 	}
 	if (now_ns - load->counted_ns >= pause_ns(d, now_ns) && walk(d, now_ns))
 		is_new = 1;
-	if (ev_is_active(&load->timer) &&
-	    (is_new || now_ns - load->told_ns >= ES_LOAD_SILENCE_MS * 1000000ULL / 2))
+	if (ev_is_active(&load->timer) && (is_new || now_ns - load->told_ns >= ES_SILENCE_NS / 2))
 		tell(d, is_new, now_ns);
 	return is_new;
 }
@@ -256,178 +247,15 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	es_daemon_load_update(timer->data);
 }
 
-/* What was sent before this node's start is not taken: by the sender's clock. */
-static void hear_began(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
+void es_daemon_load_start(struct es_daemon *d)
 {
-	struct es_state *state = es_datapath_state(d->datapath);
-	unsigned long long since_ns = es_clock_now_ns() - state->began_ns;
-	__u32 began;
-
-	if (!load->sent_ns || since_ns >= ES_HANDOVER_EARLY_NS)
-		return;
-	began = es_node_clock_began(state->began[node], load->sent_ns, since_ns);
-	if (es_node_clock_is_credible(began, state->began[d->cluster->self], since_ns))
-		__atomic_store_n(&state->began[node], began, __ATOMIC_RELAXED);
-}
-
-/* What time the node has: if it is far from ours, people are told, and nothing is given to it. */
-static void hear_clock(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
-{
-	struct es_node_clocks *clocks = &d->load.clocks;
-	const struct es_node_clock *clock = &clocks->node[node];
-	int requires;
-
-	if (es_node_clock_hear(clocks, node, load->sent_ns, es_daemon_clock_told_ns(d)))
-		es_log(clock->is_wrong ? ES_LOG_ERR : ES_LOG_INFO,
-		       clock->is_wrong ? "node %s: its clock is %lld s ahead of this node's; from %u s on "
-					 "neither takes requests from the other; set both by NTP"
-				       : "node %s: its clock is right again, %lld s ahead of this node's",
-		       d->conf->nodes[node].name, clock->ahead_ms / 1000, ES_HANDOVER_LATE_S);
-	if (es_node_clock_is_useless(clocks, node))
-		es_health_set_mistimed(&d->health, node,
-				       es_clock_now_ns() + 2 * ES_LOAD_SILENCE_MS * 1000000ULL);
-	requires = es_node_clocks_are_told(clocks, d->conf->node_count, d->cluster->self);
-	if (requires == d->load.requires_time)
-		return;
-	d->load.requires_time = requires;
-	if (es_daemon_configure(d, d->cluster, &d->keys))
-	d->load.requires_time = !requires; /* with the next datagram */
-}
-
-static void on_load(void *ctx, unsigned int node, const struct es_wire_load *load)
-{
-	unsigned long long now_ns = es_clock_now_ns();
-	struct es_daemon *d = ctx;
-	int is_newcomer = !is_heard(d, node);
-
-	if (!d->membership && d->load.heard_ns[node] &&
-	    now_ns - d->load.heard_ns[node] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL)
-		es_health_is_back(&d->health, node, ~0ULL, now_ns);
-	d->load.heard_ns[node] = now_ns;
-	hear_began(d, node, load);
-	hear_clock(d, node, load);
-	es_daemon_serving_heard(d, node, load, load->state == ES_NODE_DOWN);
-	atomic_store_explicit(&d->health.understands[node], load->understands, memory_order_relaxed);
-	/* What it makes no connection of, for all that it knows, it would not give away. */
-	if (is_newcomer)
-		es_daemon_packet_max_tell(d);
-	/* It takes no requests from who has not told his time. */
-	if (is_newcomer && now_ns - d->load.told_ns >= ES_LOAD_INTERVAL_MS * 1000000ULL)
-		tell(d, 0, now_ns);
-	if (load->is_new && all_are_heard(d))
-		take(d, node, load);
-}
-
-static void on_idle(void *ctx, unsigned int node, unsigned int idle)
-{
-	struct es_daemon *d = ctx;
-
-	d->load.idle[node] = idle;
-	d->load.idle_ns[node] = es_clock_now_ns();
-}
-
-static void on_outrun(void *ctx, unsigned int node, __u64 number)
-{
-	es_daemon_clock_outrun(ctx, node, number);
-}
-
-static void on_answered(void *ctx, unsigned int node, __u64 behind)
-{
-	struct es_daemon *d = ctx;
-	unsigned long long *said_ns = &d->load.said_behind_ns[node], now_ns = es_clock_now_ns();
-
-	if (*said_ns && now_ns - *said_ns < ES_LOAD_SAID_NS)
-		return;
-	*said_ns = now_ns;
-	es_log(ES_LOG_WARNING,
-	       "node %s: its message is numbered %.1f s before the last one that was heard of it: its clock "
-	       "has gone back since it last ran, or somebody replays a recording; it is told where its "
-	       "numbers go on; set clocks by NTP",
-	       d->conf->nodes[node].name, (double)behind / 1e9);
-}
-
-/* What comes meanwhile and finds no room is lost, and made up for by what comes after it. */
-static void on_message(struct ev_loop *loop, struct ev_io *io, int events)
-{
-	struct es_daemon *d = io->data;
-
-	(void)events;
-	d->load.exchange.cluster_ifindex = d->network.cluster_ifindex;
-	if (!es_load_exchange_drain(&d->load.exchange, &d->cluster, &d->keys, on_load, d))
-		return;
-	ev_io_stop(loop, io);
-	ev_timer_set(&d->load.pause, ES_LOADS_PAUSE_S, 0);
-	ev_timer_start(loop, &d->load.pause);
-}
-
-static void on_pause_over(struct ev_loop *loop, struct ev_timer *timer, int events)
-{
-	struct es_daemon *d = timer->data;
-
-	(void)events;
-	ev_io_start(loop, &d->load.io);
-}
-
-static int on_other(void *ctx, const void *data, size_t len)
-{
-	switch (((const struct es_loads_message *)data)->version) {
-	case ES_SNAPSHOT_VERSION:
-		return es_daemon_view_message(ctx, data, len);
-	case ES_ROLLOUT_VERSION:
-		return es_daemon_rollout_message(ctx, data, len);
-	case ES_RATES_VERSION:
-		return es_daemon_rates_message(ctx, data, len);
-	default:
-		return es_daemon_poison_message(ctx, data, len);
-	}
-}
-
-int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
-{
-	int rc = es_load_exchange_open(&d->load.exchange, d->cluster);
-
-	if (rc) {
-		es_conf_error_set(err, "loads: UDP port %u of the node's address cannot be opened: %s",
-				  d->conf->cluster.handover_port, strerror(-rc));
-		return rc;
-	}
-	d->load.exchange.other = on_other;
-	d->load.exchange.outrun = on_outrun;
-	d->load.exchange.answered = on_answered;
-	d->load.exchange.home = es_daemon_home_heard;
-	d->load.exchange.evidence = es_daemon_vanishing_heard;
-	d->load.exchange.idle = on_idle;
-	d->load.exchange.takes = es_daemon_packet_max_heard;
-	d->load.exchange.ctx = d;
-	ev_io_init(&d->load.io, on_message, d->load.exchange.fd, EV_READ);
-	d->load.io.data = d;
-	ev_io_start(d->loop, &d->load.io);
-	ev_init(&d->load.pause, on_pause_over);
-	d->load.pause.data = d;
 	ev_timer_init(&d->load.timer, on_timer, 0, ES_LOAD_INTERVAL_MS / 1000.0);
 	d->load.timer.data = d;
 	ev_timer_start(d->loop, &d->load.timer);
-	return 0;
-}
-
-void es_daemon_load_rebind(struct es_daemon *d)
-{
-	const union es_sockaddr *self = &d->cluster->handover_address[d->cluster->self];
-	struct es_conf_error err = {};
-
-	if (es_sockaddr_equal(self, &d->load.exchange.bound))
-		return;
-	es_daemon_load_stop(d);
-	if (es_daemon_load_start(d, &err))
-		es_log(ES_LOG_ERR, "%s; the other nodes do not learn this node's load any more", err.text);
 }
 
 void es_daemon_load_stop(struct es_daemon *d)
 {
-	if (!ev_is_active(&d->load.timer))
-		return;
-	ev_timer_stop(d->loop, &d->load.timer);
-	ev_timer_stop(d->loop, &d->load.pause);
-	ev_io_stop(d->loop, &d->load.io);
-	es_load_exchange_close(&d->load.exchange);
+	if (ev_is_active(&d->load.timer))
+		ev_timer_stop(d->loop, &d->load.timer);
 }

@@ -5,14 +5,11 @@
 /*
  * How busy this node is, and the others. Counts what its connections have in hand, and how long requests
  * take: many times a second but for no more than a fiftieth of a CPU where something is decided by it, and
- * else only so often that it can be shown. Takes what the datapath has measured; and exchanges all that with
- * the other nodes (load/exchange.h). With membership, it is said on the bus, too, some
- * times a second (membership.c): that is a sign of life, and makes up for datagrams that a firewall
- * eats.
+ * else only so often that it can be shown. Takes what the datapath has measured; and tells all that the other
+ * nodes (exchange.h). With membership, it is said on the bus, too, some times a second (sign_of_life.c): that
+ * makes up for datagrams that a firewall eats.
  */
 #include <ev.h>
-#include "inspector/load/exchange.h"
-#include "inspector/load/node_clocks.h"
 #include "inspector/load/node_load.h"
 #include "inspector/policy/load.h"
 #include "inspector/policy/load_meter.h"
@@ -26,9 +23,7 @@ struct es_daemon;
  * @sums: by service; @connections: of all services, those that are closing included
  * @walk_ns: CPU time that the last count took; @counted_ns: when that was, 0 if another one is due;
  * @counted: how many there were; @asked_ns: when somebody last looked
- * @told_ns: when this node last said how busy it is; @heard_ns: when each node did; @clocks: and what time it
- * had then; @requires_time: all of them tell it (struct es_config); @said_behind_ns: when the log last said that a
- * node's numbers are behind
+ * @told_ns: when this node last said how busy it is
  * @idle: what each node said last of connections on which nothing goes on, at @idle_ns; @idle_told, @idle_told_ns: what
  * this one did
  */
@@ -45,18 +40,11 @@ struct es_daemon_load {
 	unsigned long long slow_ns;
 	unsigned int counted;
 	unsigned long long told_ns;
-	unsigned long long heard_ns[ES_NODES_MAX];
-	struct es_node_clocks clocks;
-	int requires_time;
-	unsigned long long said_behind_ns[ES_NODES_MAX];
 	unsigned int idle[ES_NODES_MAX];
 	unsigned long long idle_ns[ES_NODES_MAX];
 	unsigned int idle_told;
 	unsigned long long idle_told_ns;
-	struct es_load_exchange exchange;
 	struct ev_timer timer;
-	struct ev_io io;
-	struct ev_timer pause; /* of reading, after a flood */
 };
 
 /* How often it is counted when that is cheap. */
@@ -66,13 +54,9 @@ struct es_daemon_load {
 #define ES_LOAD_UNUSED_INTERVAL_MS 1000
 #define ES_LOAD_ASKED_MS	   2000
 
-/* Who said nothing for so long is not known. */
-#define ES_LOAD_SILENCE_MS 1000
-
 /**
  * es_daemon_load_update() - count again, if it is time, and tell the others
- * Returns 1 if report, sums and connections are new. The exchange does it by itself; this is for who cannot
- * wait.
+ * Returns 1 if report, sums and connections are new. A timer does it, too; this is for who cannot wait.
  */
 int es_daemon_load_update(struct es_daemon *daemon);
 
@@ -85,16 +69,16 @@ void es_daemon_load_ask(struct es_daemon *daemon);
 /* es_daemon_load_word() - what this node says of itself; sent_ns, queue and state are left to the caller */
 void es_daemon_load_word(const struct es_daemon *daemon, struct es_wire_load *ret_load);
 
-/* es_daemon_load_start() - count, tell and listen from now on. Returns 0, or -errno and @err. */
-int es_daemon_load_start(struct es_daemon *daemon, struct es_conf_error *err);
-
-/* es_daemon_load_rebind() - after a reload: the port may be another one */
-void es_daemon_load_rebind(struct es_daemon *daemon);
+/* es_daemon_load_start() - count and tell from now on */
+void es_daemon_load_start(struct es_daemon *daemon);
 
 /* es_daemon_load_stop() - may be called without start */
 void es_daemon_load_stop(struct es_daemon *daemon);
 
-/* es_daemon_load_bus() - what @node said of itself on the bus; used if the exchange does not hear it */
+/* es_daemon_load_take() - what @node said of itself, if it is new, and if all have said so that it can be compared */
+void es_daemon_load_take(struct es_daemon *daemon, unsigned int node, const struct es_wire_load *load);
+
+/* es_daemon_load_bus() - what @node said of itself on the bus; used while its datagrams are not heard */
 void es_daemon_load_bus(struct es_daemon *daemon, unsigned int node, const struct es_wire_load *load);
 
 #endif

@@ -238,9 +238,8 @@ static void rejoin(struct es_membership *m)
 static int node_is_there(void *ctx, unsigned int node)
 {
 	const struct es_membership *m = ctx;
-	unsigned long long at_ns = m->daemon->load.heard_ns[node];
 
-	return at_ns && es_clock_now_ns() - at_ns < ES_LOAD_SILENCE_MS * 1000000ULL;
+	return es_heard_within(&m->daemon->heard, node, ES_SILENCE_NS);
 }
 
 static uint64_t clients_heard(void *ctx)

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Counts which other nodes serve a service. */
-#include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
 
 /* Without membership, a node that says nothing may be dead. */
 static int is_heard(const struct es_daemon *d, unsigned int node)
 {
-	return d->membership ||
-	       es_clock_now_ns() - d->load.heard_ns[node] < 2 * ES_LOAD_SILENCE_MS * 1000000ULL;
+	return d->membership || es_heard_within(&d->heard, node, 2 * ES_SILENCE_NS);
 }
 
 /* May @node be given requests, as far as its machine, its daemon and its operator are concerned? */

@@ -52,27 +52,13 @@ void es_daemon_packet_max_begin(struct es_daemon *d)
 	d->packet_max.in_force = least(d);
 }
 
-void es_daemon_packet_max_tell(struct es_daemon *d)
-{
-	if (ev_is_active(&d->load.timer))
-		es_load_exchange_tell_takes(&d->load.exchange, d->cluster, &d->keys, d->health.understands,
-					    d->network.packet_max, ES_MAKES_OF_HANDSHAKES,
-					    d->serving.now.lacks);
-}
-
 void es_daemon_packet_max_look(struct es_daemon *d)
 {
 	put_in_force(d);
-	es_daemon_packet_max_tell(d);
 }
 
-void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max, unsigned int makes,
-				__u64 lacks)
+void es_daemon_packet_max_heard(struct es_daemon *d, unsigned int node, unsigned int packet_max)
 {
-	struct es_daemon *d = daemon;
-
-	es_daemon_serving_lacks(d, node, lacks);
-	atomic_store_explicit(&d->health.makes[node], (unsigned char)makes, memory_order_relaxed);
 	d->packet_max.told[node] = packet_max;
 	d->packet_max.told_ns[node] = es_clock_now_ns();
 	put_in_force(d);
@@ -80,11 +66,8 @@ void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int pa
 
 unsigned int es_daemon_packet_max_expected(const struct es_daemon *d)
 {
-	unsigned long long now_ns = es_clock_now_ns();
-
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (i != d->cluster->self && d->load.heard_ns[i] &&
-		    now_ns - d->load.heard_ns[i] < 2 * ES_LOAD_SILENCE_MS * 1000000ULL &&
+		if (i != d->cluster->self && es_heard_within(&d->heard, i, 2 * ES_SILENCE_NS) &&
 		    !(atomic_load_explicit(&d->health.understands[i], memory_order_relaxed) &
 		      ES_WIRE_UNDERSTANDS_FATE) &&
 		    d->packet_max.before > d->network.packet_max)

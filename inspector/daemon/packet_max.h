@@ -28,16 +28,11 @@ struct es_daemon_packet_max {
  * due. Where nodes have other numbers now, what they have said is wrong for some seconds at most. */
 void es_daemon_packet_max_begin(struct es_daemon *daemon);
 
-/* es_daemon_packet_max_look() - once a second, and when the MTU has changed: put in force what holds now, and tell the
- * others what this node takes */
+/* es_daemon_packet_max_look() - once a second, and when the MTU has changed: put in force what holds now */
 void es_daemon_packet_max_look(struct es_daemon *daemon);
 
-/* es_daemon_packet_max_tell() - that, to the others, now: somebody has come who does not know it */
-void es_daemon_packet_max_tell(struct es_daemon *daemon);
-
-/* es_daemon_packet_max_heard() - @node has said what it takes, of what it makes connections, and what it @lacks (serving.h) */
-void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max, unsigned int makes,
-				__u64 lacks);
+/* es_daemon_packet_max_heard() - @node has said what it takes */
+void es_daemon_packet_max_heard(struct es_daemon *daemon, unsigned int node, unsigned int packet_max);
 
 /* es_daemon_packet_max_expected() - the longest that any node may send here */
 unsigned int es_daemon_packet_max_expected(const struct es_daemon *daemon);

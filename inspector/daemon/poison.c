@@ -6,7 +6,6 @@
  */
 #include <arpa/inet.h>
 #include <string.h>
-#include <sys/socket.h>
 #include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/base/log.h"
@@ -46,9 +45,7 @@ static void tell(const struct es_daemon *d, const struct es_poison *poison)
 	es_poison_message_make(poison, d->cluster->self, &d->keys.key[0].handover, es_wall_ns(), &message);
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (i != d->cluster->self)
-			(void)!sendto(d->load.exchange.fd, &message, sizeof(message), 0,
-				      &d->cluster->handover_address[i].sa,
-				      es_sockaddr_len(&d->cluster->handover_address[i]));
+			es_daemon_send(d, i, &message, sizeof(message));
 }
 
 static void tell_all(struct es_daemon *d, unsigned long long now_ns)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The exchange of what the nodes have admitted, on the control thread. */
-#include <sys/socket.h>
 #include "inspector/base/clock.h"
-#include "inspector/base/sockaddr.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
 
@@ -24,13 +22,9 @@ static void tell(struct es_daemon *d, const struct es_rate_word *words, unsigned
 	rates->sequence = number > rates->sequence ? number : rates->sequence + 1;
 	len = es_rates_message_make(&message, d->cluster->self, rates->sequence, words, count,
 				    &d->keys.key[0].handover);
-	for (unsigned int i = 0; i < d->conf->node_count; i++) {
-		const union es_sockaddr *to = &d->cluster->handover_address[i];
-
-		if (i != d->cluster->self && d->load.exchange.fd >= 0)
-			(void)!sendto(d->load.exchange.fd, &message, len, MSG_DONTWAIT, &to->sa,
-				      es_sockaddr_len(to));
-	}
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (i != d->cluster->self)
+			es_daemon_send(d, i, &message, len);
 }
 
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)

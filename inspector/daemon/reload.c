@@ -224,7 +224,7 @@ static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_
 	es_keys_wipe(&next.keys);
 	es_daemon_plugins_watch(d);
 	es_observed_reset(d);
-	es_daemon_load_rebind(d);
+	es_daemon_exchange_rebind(d);
 	es_daemon_view_rebind(d);
 	es_daemon_settings_rebind(d);
 	es_daemon_metrics_rebind(d);

@@ -28,12 +28,10 @@ static unsigned long long now_ns(void *ctx)
 void es_daemon_rollout_send(void *daemon, const struct es_rollout_message *message)
 {
 	const struct es_daemon *d = daemon;
-	const union es_sockaddr *to = &d->cluster->handover_address[message->target];
 	struct es_rollout_datagram datagram;
 	size_t len = es_rollout_put(&datagram, message, &d->keys.key[0].handover);
 
-	/* What is lost is said again. */
-	(void)!sendto(d->load.exchange.fd, &datagram, len, MSG_DONTWAIT, &to->sa, es_sockaddr_len(to));
+	es_daemon_send(d, message->target, &datagram, len);
 }
 
 static const char *text_of(struct json_object *object, const char *key)
@@ -470,10 +468,8 @@ static int standings_set(struct es_daemon *d, struct json_object *request, struc
 	memset(l->node, 0, sizeof(l->node));
 	removed_find(d, text_of(request, "text"));
 	for (unsigned int i = 0; i < d->conf->node_count; i++) {
-		unsigned long long heard_ns = d->load.heard_ns[i];
-
-		if (i == d->cluster->self || !heard_ns ||
-		    es_clock_now_ns() - heard_ns >= HEARD_LATELY_MS * ES_ROLLOUT_NS_PER_MS ||
+		if (i == d->cluster->self ||
+		    !es_heard_within(&d->heard, i, HEARD_LATELY_MS * ES_ROLLOUT_NS_PER_MS) ||
 		    atomic_load_explicit(&d->health.understands[i], memory_order_relaxed) &
 			    ES_WIRE_UNDERSTANDS_ROLLOUTS)
 			continue;

@@ -88,11 +88,9 @@ static void log_other(const struct es_daemon *d, unsigned int node)
 /* Without membership nobody else notices that a node says nothing any more. */
 static void forget_silent(struct es_daemon *d)
 {
-	unsigned long long now_ns = es_clock_now_ns();
-
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (i != d->cluster->self && d->serving.trouble[i] &&
-		    now_ns - d->load.heard_ns[i] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL) {
+		    !es_heard_within(&d->heard, i, 2 * ES_SILENCE_NS)) {
 			/* Which is no news: it may be dead. */
 			d->serving.trouble[i] = d->serving.told_of[i] = ES_TROUBLE_NONE;
 			d->serving.lacks[i] = 0;
@@ -113,10 +111,10 @@ static int others_are_heard(const struct es_daemon *d)
 {
 	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC)
 		return d->membership && es_group_is_in(es_membership_group(d->membership));
-	if (es_clock_now_ns() - d->serving.began_ns >= ES_LOAD_SILENCE_MS * 1000000ULL)
+	if (es_clock_now_ns() - d->serving.began_ns >= ES_SILENCE_NS)
 		return 1;
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (i != d->cluster->self && !d->load.heard_ns[i])
+		if (i != d->cluster->self && !d->heard.at_ns[i])
 			return 0;
 	return 1;
 }
@@ -215,6 +213,14 @@ void es_daemon_serving_given(struct es_daemon *d)
 				 __ATOMIC_RELAXED);
 }
 
+void es_daemon_serving_tell(struct es_daemon *d)
+{
+	if (ev_is_active(&d->load.timer))
+		es_load_exchange_tell_takes(&d->exchange.way, d->cluster, &d->keys, d->health.understands,
+					    d->network.packet_max, ES_MAKES_OF_HANDSHAKES,
+					    d->serving.now.lacks);
+}
+
 void es_daemon_serving_look(struct es_daemon *d)
 {
 	struct es_worker_state *first = &es_datapath_state(d->datapath)->worker[0];
@@ -238,8 +244,8 @@ void es_daemon_serving_look(struct es_daemon *d)
 	es_daemon_serving_heard(d, d->cluster->self, &word, es_daemon_serving_is_down(d));
 	if (before.is_down != now->is_down || before.trouble != now->trouble ||
 	    before.failing != now->failing || before.yields != now->yields || before.lacks != now->lacks) {
-		es_daemon_packet_max_tell(d); /* has what the next word is about */
-		d->load.told_ns = 0;	      /* the others hear of it at once */
+		es_daemon_serving_tell(d); /* has what the next word is about */
+		d->load.told_ns = 0;	   /* the others hear of it at once */
 		if (d->membership)
 			es_membership_serving(d->membership);
 	}
@@ -279,7 +285,7 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 				  now_ns);
 	/* It would be silent about what it is given as the last resort. */
 	if (word->trouble == ES_TROUBLE_CUT_OFF && node != d->cluster->self)
-		es_health_suspend(&d->health, node, now_ns + 2 * ES_LOAD_SILENCE_MS * 1000000ULL);
+		es_health_suspend(&d->health, node, now_ns + 2 * ES_SILENCE_NS);
 	d->serving.trouble[node] = word->trouble;
 	d->serving.failing[node] = word->failing;
 	d->serving.yields[node] = (word->understands & ES_WIRE_FAILING_YIELDS) != 0;
@@ -327,6 +333,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	(void)loop;
 	(void)events;
 	es_daemon_packet_max_look(timer->data);
+	es_daemon_serving_tell(timer->data);
 	es_daemon_serving_look(timer->data);
 }
 

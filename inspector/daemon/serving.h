@@ -43,6 +43,10 @@ void es_daemon_serving_stop(struct es_daemon *daemon);
 /* es_daemon_serving_look() - now: something may have changed */
 void es_daemon_serving_look(struct es_daemon *daemon);
 
+/* es_daemon_serving_tell() - the others, in a word of its own, how long a packet this node takes, of what it makes connections, and
+ * for which services it has no server: each second, and when something of that has changed or somebody has come */
+void es_daemon_serving_tell(struct es_daemon *daemon);
+
 /* es_daemon_serving_given() - what nobody reads is for the inspector to give away: all while this node drains, and what is not on it */
 void es_daemon_serving_given(struct es_daemon *daemon);
 

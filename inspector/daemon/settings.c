@@ -11,20 +11,9 @@
 
 #define HEARD_LATELY_NS 3000000000ULL
 
-static void send_to(const struct es_daemon *d, unsigned int node, const struct es_snapshot_message *message,
-		    size_t len)
-{
-	const union es_sockaddr *to = &d->cluster->handover_address[node];
-
-	/* What is lost is asked for again. */
-	(void)!sendto(d->load.exchange.fd, message, len, MSG_DONTWAIT, &to->sa, es_sockaddr_len(to));
-}
-
 int es_daemon_is_heard(const struct es_daemon *d, unsigned int node)
 {
-	unsigned long long heard_ns = d->load.heard_ns[node];
-
-	return heard_ns && es_clock_now_ns() - heard_ns < HEARD_LATELY_NS;
+	return es_heard_within(&d->heard, node, HEARD_LATELY_NS);
 }
 
 static int understands(const struct es_daemon *d, unsigned int node)
@@ -47,9 +36,10 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 		if (i == d->cluster->self || !understands(d, i) || !es_daemon_is_heard(d, i))
 			continue;
 		es_snapshot_expect(&of->inbox, number);
-		send_to(d, i, &message,
-			es_snapshot_settings_ask(&message, d->cluster->self, i, number,
-						 es_snapshot_digest(of->text), &d->keys.key[0].handover));
+		es_daemon_send(d, i, &message,
+			       es_snapshot_settings_ask(&message, d->cluster->self, i, number,
+							es_snapshot_digest(of->text),
+							&d->keys.key[0].handover));
 	}
 }
 
@@ -72,7 +62,7 @@ static void answer(struct es_daemon *d, const struct es_snapshot_header *questio
 
 		if (!size)
 			return;
-		send_to(d, question->source, &message, size);
+		es_daemon_send(d, question->source, &message, size);
 	}
 }
 

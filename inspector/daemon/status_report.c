@@ -114,9 +114,9 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 		.troubles = troubles,
 		.weights = weights,
 		.ring_shares = shares,
-		.clocks = &d->load.clocks,
+		.clocks = &d->exchange.clocks,
 		.services = services,
-		.loads = {d->load.exchange.sent, d->load.exchange.received, d->load.exchange.refused},
+		.loads = {d->exchange.way.sent, d->exchange.way.received, d->exchange.way.refused},
 	};
 	unsigned long long now_ns = es_clock_now_ns();
 	struct json_object *report;

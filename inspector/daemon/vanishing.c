@@ -39,7 +39,7 @@ static void pass_on(struct es_daemon *d, const struct es_evidence *e)
 	      ES_WIRE_UNDERSTANDS_FATE))
 		return;
 	wire.tag = es_htonl(es_content_sync_tag(d->conf->services[e->service].name));
-	es_load_exchange_testify(&d->load.exchange, d->cluster, &d->keys, e->node, &wire);
+	es_load_exchange_testify(&d->exchange.way, d->cluster, &d->keys, e->node, &wire);
 }
 
 void es_daemon_vanishing_heard(void *daemon, unsigned int node, const struct es_evidence_wire *wire)

@@ -28,15 +28,6 @@ static int is_lately(unsigned long long at_ns, unsigned long long now_ns)
 	return at_ns && now_ns - at_ns < ES_VIEW_LOOKS_MS * NS_PER_MS;
 }
 
-static void send_to(struct es_daemon *d, unsigned int node, const struct es_snapshot_message *message,
-		    size_t len)
-{
-	const union es_sockaddr *to = &d->cluster->handover_address[node];
-
-	/* What is lost is asked for again. */
-	(void)!sendto(d->load.exchange.fd, message, len, MSG_DONTWAIT, &to->sa, es_sockaddr_len(to));
-}
-
 static int understands(const struct es_daemon *d, unsigned int node)
 {
 	return atomic_load_explicit(&d->health.understands[node], memory_order_relaxed) &
@@ -55,9 +46,9 @@ static void ask_histories(struct es_daemon *d)
 		if (i == d->cluster->self || !understands(d, i))
 			continue;
 		es_snapshot_expect(&d->view.node[i].history.inbox, number);
-		send_to(d, i, &message,
-			es_snapshot_history_ask(&message, d->cluster->self, i, number,
-						&d->keys.key[0].handover));
+		es_daemon_send(d, i, &message,
+			       es_snapshot_history_ask(&message, d->cluster->self, i, number,
+						       &d->keys.key[0].handover));
 	}
 }
 
@@ -71,7 +62,8 @@ static void ask_nodes(struct es_daemon *d)
 		if (i == d->cluster->self || !understands(d, i))
 			continue;
 		es_snapshot_expect(&d->view.node[i].snapshot.inbox, number);
-		send_to(d, i, &message,
+		es_daemon_send(
+			d, i, &message,
 			es_snapshot_ask(&message, d->cluster->self, i, number, &d->keys.key[0].handover));
 	}
 }
@@ -137,7 +129,7 @@ static void answer(struct es_daemon *d, struct es_view_word *asker, const struct
 	word = question->kind == ES_SNAPSHOT_ASK ? es_daemon_snapshot(d) : es_daemon_history(d);
 	text = json_object_to_json_string_length(word, JSON_C_TO_STRING_PLAIN, &len);
 	for (unsigned int part = 0; (size = part_of(d, node, question, text, len, part, &message)); part++)
-		send_to(d, node, &message, size);
+		es_daemon_send(d, node, &message, size);
 	json_object_put(word);
 	if (question->kind == ES_SNAPSHOT_ASK)
 		ask_workers(d);

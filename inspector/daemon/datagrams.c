@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Gives the datagrams of other nodes that are not about loads to whom they are for. */
+#include "inspector/daemon/daemon.h"
+#include "inspector/daemon/datagrams.h"
+#include "inspector/load/snapshots.h"
+
+int es_daemon_datagram(void *daemon, const void *data, size_t len)
+{
+	switch (((const struct es_loads_message *)data)->version) {
+	case ES_SNAPSHOT_VERSION:
+		return es_daemon_view_message(daemon, data, len);
+	case ES_ROLLOUT_VERSION:
+		return es_daemon_rollout_message(daemon, data, len);
+	case ES_RATES_VERSION:
+		return es_daemon_rates_message(daemon, data, len);
+	default:
+		return es_daemon_poison_message(daemon, data, len);
+	}
+}
