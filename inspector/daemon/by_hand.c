@@ -27,7 +27,8 @@ static int is_same(const struct es_wire_by_hand *a, const struct es_wire_by_hand
 	       !strcmp(a->who, b->who) && !strcmp(a->why, b->why);
 }
 
-void es_by_hand_send(struct es_membership *m, const struct es_wire_by_hand *by_hand)
+/* Before the change itself. */
+static void say(struct es_membership *m, const struct es_wire_by_hand *by_hand)
 {
 	uint8_t buf[ES_WIRE_BY_HAND_SIZE];
 
@@ -60,7 +61,7 @@ static void keep(struct es_membership *m)
 	struct es_daemon_by_hand *h = &m->by_hand;
 	unsigned int self = m->daemon->cluster->self;
 	struct es_by_hand *own = &h->node[self];
-	int was_unkept = es_by_hand_is_unkept(m);
+	int was_unkept = es_membership_is_unkept(m);
 
 	/* By a node of a version that does not say who. */
 	if (m->is_drained && !is_drain(&own->state))
@@ -72,15 +73,10 @@ static void keep(struct es_membership *m)
 		  &h->is_drain_unkept);
 	keep_file(m->daemon->weight_path, own->weight.what ? &own->weight : NULL, &h->kept.weight,
 		  &h->has_weight, &h->is_weight_unkept);
-	h->again_ms = es_by_hand_is_unkept(m) ? es_membership_now_ms() + AGAIN_MS : 0;
+	h->again_ms = es_membership_is_unkept(m) ? es_membership_now_ms() + AGAIN_MS : 0;
 	/* Whoever has given the command waits for this word. */
-	if (es_by_hand_is_unkept(m) != was_unkept)
+	if (es_membership_is_unkept(m) != was_unkept)
 		es_daemon_load_tell(m->daemon);
-}
-
-int es_by_hand_is_unkept(const struct es_membership *m)
-{
-	return m->by_hand.is_drain_unkept || m->by_hand.is_weight_unkept;
 }
 
 void es_by_hand_begin(struct es_membership *m)
@@ -165,9 +161,9 @@ void es_by_hand_view(struct es_membership *m)
 	const struct es_by_hand *own = &m->by_hand.node[m->daemon->cluster->self];
 
 	if (is_drain(&own->state))
-		es_by_hand_send(m, &own->state);
+		say(m, &own->state);
 	if (own->weight.what)
-		es_by_hand_send(m, &own->weight);
+		say(m, &own->weight);
 }
 
 void es_by_hand_message(struct es_membership *m, const void *payload, size_t len)
@@ -198,6 +194,17 @@ void es_by_hand_message(struct es_membership *m, const void *payload, size_t len
 		keep(m);
 }
 
+int es_by_hand_set(struct es_membership *m, const struct es_wire_by_hand *by_hand)
+{
+	unsigned int node = by_hand->node;
+
+	if (!es_group_is_in(&m->group) || node >= m->group.node_count || !m->group.node[node].is_member)
+		return -ENOTCONN;
+	say(m, by_hand);
+	es_group_change(&m->group, node, by_hand->what, by_hand->value);
+	return 0;
+}
+
 void es_by_hand_tick(struct es_membership *m)
 {
 	struct es_daemon_by_hand *h = &m->by_hand;
@@ -214,7 +221,7 @@ void es_by_hand_tick(struct es_membership *m)
 		return;
 	h->end_ms = es_membership_now_ms() + AGAIN_MS;
 	word.set_ms = wall_ms();
-	es_membership_set(m, &word);
+	es_by_hand_set(m, &word);
 }
 
 const struct es_wire_by_hand *es_by_hand_shown(const struct es_membership *m, unsigned int node,

@@ -45,17 +45,17 @@ void es_by_hand_changed(struct es_membership *membership);
 /* es_by_hand_view() - others may have come: tell them about this node */
 void es_by_hand_view(struct es_membership *membership);
 
-/* es_by_hand_send() - before the change itself */
-void es_by_hand_send(struct es_membership *membership, const struct es_wire_by_hand *by_hand);
+/**
+ * es_by_hand_set() - any node's state or weight, by an operator's word (member/by_hand.h)
+ * Returns 0; -ENOTCONN without a group.
+ */
+int es_by_hand_set(struct es_membership *membership, const struct es_wire_by_hand *by_hand);
 
 /* es_by_hand_message() - an ES_WIRE_BY_HAND from the bus */
 void es_by_hand_message(struct es_membership *membership, const void *payload, size_t len);
 
 /* es_by_hand_tick() - ends a drain whose time is over, and tries again to keep what could not be kept */
 void es_by_hand_tick(struct es_membership *membership);
-
-/* es_by_hand_is_unkept() - would this node's next start find another state or weight than was set by hand? */
-int es_by_hand_is_unkept(const struct es_membership *membership);
 
 /* es_by_hand_shown() - of a node, of @what; NULL: nothing was set by hand that holds */
 const struct es_wire_by_hand *es_by_hand_shown(const struct es_membership *membership, unsigned int node,

@@ -116,9 +116,3 @@ void es_cluster_watch_tick(struct es_membership *m)
 	}
 	stay_without_share(m);
 }
-
-int es_membership_is_cut_off(const struct es_membership *m)
-{
-	return m->cluster_link.is_waiting &&
-	       es_membership_now_ms() - m->cluster_link.wait_ms >= ES_CLUSTER_LINK_TELL_MS;
-}

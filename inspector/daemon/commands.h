@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_DAEMON_CONTROL_H
-#define ES_DAEMON_CONTROL_H
+#ifndef ES_DAEMON_COMMANDS_H
+#define ES_DAEMON_COMMANDS_H
 
 /* Control commands that have a file of their own; each is an es_control_fn whose context is the daemon. */
 #include "inspector/daemon/daemon.h"
@@ -25,6 +25,12 @@ int es_daemon_named_node(const struct es_daemon *daemon, struct json_object *req
 /* es_daemon_by_hand_take() - who wants it, why, and for how long. Returns 0, or -EINVAL and @err. */
 int es_daemon_by_hand_take(const struct es_daemon *daemon, struct json_object *request,
 			   struct es_wire_by_hand *word, struct es_conf_error *err);
+
+/* commands_services.c */
+int es_daemon_drain_service(void *ctx, struct json_object *request, struct json_object **ret_result,
+			    struct es_conf_error *err);
+int es_daemon_undrain_service(void *ctx, struct json_object *request, struct json_object **ret_result,
+			      struct es_conf_error *err);
 
 /* commands_events.c */
 int es_daemon_events(void *ctx, struct json_object *request, struct json_object **ret_result,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "inspector/base/wall.h"
+#include "inspector/daemon/by_hand.h"
 #include "inspector/daemon/commands.h"
 #include "inspector/member/by_hand.h"
 
@@ -80,7 +81,7 @@ static int change(struct es_daemon *d, struct json_object *request, struct es_wi
 
 	if (rc)
 		return rc;
-	rc = d->membership ? es_membership_set(d->membership, word) : -EINVAL;
+	rc = d->membership ? es_by_hand_set(d->membership, word) : -EINVAL;
 	if (rc == -EINVAL)
 		es_conf_error_set(err, "membership is static: change the configuration, and reload it");
 	else if (rc)

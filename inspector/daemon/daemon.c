@@ -89,7 +89,7 @@ static int es_daemon_first_conf(struct es_daemon *d, struct es_conf_error *err)
 static int es_daemon_first_contents(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_table_set set;
-	int rc = es_daemon_contents_new(d->loop, &es_membership_sync_ops, d, &d->contents);
+	int rc = es_daemon_contents_new(d->loop, &es_daemon_content_ops, d, &d->contents);
 
 	(void)err;
 	if (!rc) {

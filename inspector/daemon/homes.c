@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * With static membership, tells the other nodes of the server sets that change here, and hears theirs. What is lost
- * is told again when a connection moves on account of it.
+ * What leads from the content tables to the other nodes: with membership, the bus. Without, the sets of servers that
+ * change here go to each node in a datagram; one that is lost is told again when a connection moves on account of it.
  */
 #include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
@@ -24,7 +24,7 @@ int es_homes_may_tell(struct es_homes *homes, unsigned int node_count, unsigned 
 	return 1;
 }
 
-void es_daemon_home_tell(void *daemon, __u32 tag, const struct es_content_word *word)
+static void on_tell(void *daemon, __u32 tag, const struct es_content_word *word)
 {
 	struct es_daemon *d = daemon;
 	struct es_home_wire wire = {
@@ -39,6 +39,23 @@ void es_daemon_home_tell(void *daemon, __u32 tag, const struct es_content_word *
 		return;
 	es_load_exchange_tell(&d->exchange.way, d->cluster, &d->keys, d->health.understands, &wire);
 }
+
+static void on_content_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
+{
+	const struct es_daemon *d = ctx;
+
+	es_membership_send(d->membership, type, payload, len);
+}
+
+static void on_content_given(void *ctx, unsigned int node)
+{
+	struct es_daemon *d = ctx;
+
+	es_daemon_route_heard(&d->route, node);
+}
+
+const struct es_content_sync_ops es_daemon_content_ops = {
+	.send = on_content_send, .given = on_content_given, .tell = on_tell};
 
 void es_daemon_home_heard(void *daemon, unsigned int node, const struct es_home_wire *wire)
 {

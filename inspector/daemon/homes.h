@@ -24,8 +24,8 @@ struct es_homes {
 /* es_homes_may_tell() - may one more word be told @now_ns, in a cluster of @node_count nodes? */
 int es_homes_may_tell(struct es_homes *homes, unsigned int node_count, unsigned long long now_ns);
 
-/* es_daemon_home_tell() - struct es_content_sync_ops' */
-void es_daemon_home_tell(void *daemon, __u32 tag, const struct es_content_word *word);
+/* The way of the content tables; its context is the daemon. */
+extern const struct es_content_sync_ops es_daemon_content_ops;
 
 /* es_daemon_home_heard() - struct es_load_exchange's */
 void es_daemon_home_heard(void *daemon, unsigned int node, const struct es_home_wire *wire);

@@ -21,6 +21,8 @@ static void set_wrong(struct es_daemon *d, const char *text)
 	int is_new = strcmp(n->wrong, text) != 0;
 
 	snprintf(n->wrong, sizeof(n->wrong), "%s", text);
+	if (d->membership)
+		es_membership_missing(d->membership, text);
 	if (is_new && *text && !d->membership)
 		es_log(ES_LOG_ERR, "%s", text);
 	if (*text)
@@ -204,11 +206,6 @@ void es_daemon_interfaces_stop(struct es_daemon *d)
 		ev_timer_stop(d->loop, &n->retry);
 	mnl_socket_close(n->socket);
 	n->socket = NULL;
-}
-
-const char *es_daemon_interfaces_wrong(const struct es_daemon *d)
-{
-	return *d->interfaces.wrong ? d->interfaces.wrong : NULL;
 }
 
 int es_daemon_interfaces_reload(struct es_daemon *d, struct es_conf_error *err)

@@ -36,9 +36,6 @@ int es_daemon_interfaces_start(struct es_daemon *daemon, struct es_conf_error *e
 /* es_daemon_interfaces_stop() - may be called without start */
 void es_daemon_interfaces_stop(struct es_daemon *daemon);
 
-/* es_daemon_interfaces_wrong() - why this node cannot serve, or NULL; valid until the loop goes on */
-const char *es_daemon_interfaces_wrong(const struct es_daemon *daemon);
-
 /* es_daemon_interfaces_reload() - is all attached? If not, attach. Returns 0, or -errno and @err. */
 int es_daemon_interfaces_reload(struct es_daemon *daemon, struct es_conf_error *err);
 

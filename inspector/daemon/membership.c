@@ -20,61 +20,6 @@
 #define LEASE_MAX_MS	 2000
 #define LEASE_DEFAULT	 100
 #define CONTENTS_KEEP_MS 60000
-#define BUS_LOAD_MS	 200 /* between messages about our load: each makes the token run for a while */
-
-void es_membership_silence(struct es_membership *m, const char *why)
-{
-	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->attached, 0, __ATOMIC_RELEASE);
-	memset(&m->share, 0, sizeof(m->share));
-	es_story_silence(m);
-	m->must_end = 1;
-	m->has_lease = 0;
-	m->lapse = 0; /* the next ring tells */
-	if (!m->is_silent || strcmp(m->why, why) != 0)
-		es_event(ES_EVENT_silent, ES_LOG_WARNING, NULL, "silent: %s", why);
-	m->is_silent = 1;
-	snprintf(m->why, sizeof(m->why), "%s", why);
-}
-
-void es_membership_load_send(struct es_membership *m)
-{
-	struct es_wire_load load = {.sent_ns = es_clock_now_ns()};
-	unsigned int state_now = m->group.node[m->daemon->cluster->self].state;
-	uint8_t buf[ES_WIRE_LOAD_SIZE];
-	unsigned int queue = 0;
-	struct es_bus_state bus;
-	unsigned int pause_ms;
-
-	/* What a corosync that hangs would send later, says nothing then. */
-	es_bus_state(m->bus, &bus);
-	if (bus.hangs_ms > m->lease_ms)
-		return;
-	/* A node whose workers hang must not look alive. */
-	for (unsigned int i = 0; i < m->daemon->datapath_params.workers; i++) {
-		const struct es_state *state = es_datapath_state(m->daemon->datapath);
-
-		if (load.sent_ns - state->worker[i].heartbeat_ns >
-		    m->daemon->conf->datapath.fallback_after_ms * 1000000ULL)
-			return;
-		queue += es_worker_gathering(m->daemon->worker[i]);
-	}
-	/* What was counted in another state says nothing about this one. */
-	if (m->counted_in != state_now)
-		m->daemon->load.counted_ns = 0;
-	if (es_daemon_load_update(m->daemon))
-		m->counted_in = (uint8_t)state_now;
-	load.is_new = m->counted != m->daemon->load.counted;
-	m->counted = m->daemon->load.counted;
-	es_daemon_load_word(m->daemon, &load);
-	load.state = m->counted_in;
-	load.queue = (uint16_t)queue;
-	es_bus_send(m->bus, ES_WIRE_LOAD, buf, es_wire_put_load(buf, sizeof(buf), &load));
-	/* The lease must be renewed in time, and the others want to know. */
-	pause_ms = m->lease_ms / 3;
-	if (pause_ms > BUS_LOAD_MS)
-		pause_ms = BUS_LOAD_MS;
-	m->load_at_ms = es_membership_now_ms() + pause_ms;
-}
 
 static void on_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
 {
@@ -109,24 +54,7 @@ static void on_log(void *ctx, const char *text)
 	es_log(ES_LOG_WARNING, "%s", text);
 }
 
-static void on_content_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
-{
-	struct es_daemon *d = ctx;
-
-	es_bus_send(d->membership->bus, type, payload, len);
-}
-
-static void on_content_given(void *ctx, unsigned int node)
-{
-	struct es_daemon *d = ctx;
-
-	es_daemon_route_heard(&d->route, node);
-}
-
-const struct es_content_sync_ops es_membership_sync_ops = {
-	.send = on_content_send, .given = on_content_given, .tell = es_daemon_home_tell};
-
-/* Drained is who was drained by somebody, until somebody ends it: what becomes of the server says nothing of that. */
+/* A node that an operator drained stays drained until an operator undoes it, whatever its server does. */
 static void on_changed(void *ctx)
 {
 	struct es_membership *m = ctx;
@@ -260,21 +188,20 @@ static int public_link_is_up(struct es_membership *m)
 		.clients = clients_heard,
 		.ctx = m,
 	};
-	const char *missing = es_daemon_interfaces_wrong(m->daemon);
 	const char *wrong = es_public_link_check(&m->link, conf, &others, es_membership_now_ms());
 	char why[ES_GROUP_TEXT_SIZE];
 	struct es_bus_state bus;
 
 	es_datapath_state(m->daemon->datapath)->was_deaf = m->link.deaf.kind == ES_DEAF_MAC;
-	if (!wrong && !missing) {
+	if (!wrong && !m->missing[0]) {
 		if (m->was_deaf)
 			es_datapath_hears_anew(m->daemon->datapath);
 		m->was_deaf = 0;
 		return 1;
 	}
 	m->was_deaf = 1;
-	if (missing)
-		snprintf(why, sizeof(why), "%s", missing);
+	if (m->missing[0])
+		memcpy(why, m->missing, sizeof(why));
 	else
 		snprintf(why, sizeof(why), "the public interface %s %s", conf->datapath.interface, wrong);
 	if (m->group.phase != ES_GROUP_OUT) {
@@ -325,11 +252,6 @@ static void server_watch(struct es_membership *m)
 		es_group_change(&m->group, self, ES_WIRE_CHANGE_STATE, ES_NODE_DOWN);
 	else if (state == ES_NODE_DOWN && can_serve)
 		es_group_change(&m->group, self, ES_WIRE_CHANGE_STATE, ES_NODE_UP);
-}
-
-void es_membership_serving(struct es_membership *m)
-{
-	m->server_at_ms = 0;
 }
 
 /* What a node had in memory is gone when it has been away for long: it may have no content when it comes
@@ -538,100 +460,4 @@ int es_membership_rebind(struct es_membership *m)
 	const struct es_network *network = &m->daemon->network;
 
 	return es_public_link_bind(&m->link, network->public_ifindex, network->public_mac);
-}
-
-const unsigned int *es_membership_weights(const struct es_membership *m)
-{
-	return m->weights;
-}
-
-const struct es_share *es_membership_share(const struct es_membership *m)
-{
-	return &m->share;
-}
-
-const struct es_tenure *es_membership_tenure(const struct es_membership *m)
-{
-	return &m->tenure;
-}
-
-int es_membership_set(struct es_membership *m, const struct es_wire_by_hand *by_hand)
-{
-	unsigned int node = by_hand->node;
-
-	if (!es_group_is_in(&m->group) || node >= m->group.node_count || !m->group.node[node].is_member)
-		return -ENOTCONN;
-	es_by_hand_send(m, by_hand);
-	es_group_change(&m->group, node, by_hand->what, by_hand->value);
-	return 0;
-}
-
-int es_membership_drain_until_restart(struct es_membership *m)
-{
-	if (m->group.node[m->daemon->cluster->self].state == ES_NODE_DRAINING)
-		return 0;
-	m->until_restart = 1;
-	return 1;
-}
-
-const struct es_group *es_membership_group(const struct es_membership *m)
-{
-	return &m->group;
-}
-
-int es_membership_is_silent(const struct es_membership *m)
-{
-	return m->is_silent || es_clock_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
-}
-
-const char *es_membership_lacks(const struct es_membership *m, unsigned int i, char *text, size_t size)
-{
-	const struct es_group_node *node = &m->group.node[i];
-	const char *why = es_group_reason_text(node->reason);
-
-	if (node->is_member && node->refused[0])
-		snprintf(text, size, "it is refused: %s", node->refused);
-	else if (es_membership_is_silent(m)) /* and knows nothing of the others */
-		snprintf(text, size, "%s is silent: %s", m->group.node[m->group.self].name, m->why);
-	else if (m->group.phase == ES_GROUP_STABLE && node->is_accepted)
-		return NULL;
-	else
-		snprintf(text, size, "%s", node->is_member ? "the members do not agree yet" : why);
-	return text;
-}
-
-int es_membership_is_unkept(const struct es_membership *m)
-{
-	return es_by_hand_is_unkept(m);
-}
-
-/* Of another node, as it says with its loads. */
-static int is_unkept(const struct es_membership *m, unsigned int node)
-{
-	const struct es_daemon *d = m->daemon;
-
-	if (node == d->cluster->self)
-		return es_by_hand_is_unkept(m);
-	return atomic_load_explicit(&d->health.understands[node], memory_order_relaxed) & ES_WIRE_UNKEPT ? 1
-													 : 0;
-}
-
-void es_membership_report(const struct es_membership *m, struct es_report_membership *ret)
-{
-	struct es_bus_state state;
-
-	es_bus_state(m->bus, &state);
-	ret->group = &m->group;
-	for (unsigned int i = 0; i < m->group.node_count; i++) {
-		ret->drain[i] = es_by_hand_shown(m, i, ES_WIRE_CHANGE_STATE);
-		ret->weight[i] = es_by_hand_shown(m, i, ES_WIRE_CHANGE_WEIGHT);
-		ret->is_unkept[i] = m->group.node[i].is_member && is_unkept(m, i);
-	}
-	ret->hearing = &m->link.hearing;
-	ret->is_connected = state.is_connected;
-	ret->is_quorate = state.is_quorate;
-	ret->is_silent = es_membership_is_silent(m);
-	ret->why = m->why;
-	ret->lease_ms = m->lease_ms;
-	ret->now_ms = es_membership_now_ms();
 }

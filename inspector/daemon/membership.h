@@ -8,7 +8,6 @@
  */
 #include <ev.h>
 #include "inspector/cluster/cluster.h"
-#include "inspector/cluster/content_sync.h"
 #include "membership/bus.h"
 #include "membership/group.h"
 
@@ -30,9 +29,6 @@ void es_membership_free(struct es_membership **membership);
  */
 void es_membership_leave(struct es_membership *membership, void (*done)(struct es_daemon *daemon));
 
-/* For the content tables: the way to the bus. Their context is the daemon. */
-extern const struct es_content_sync_ops es_membership_sync_ops;
-
 /* es_membership_expect() - before @next is in force: nodes that it adds are not there yet */
 void es_membership_expect(struct es_membership *membership, const struct es_conf *next);
 
@@ -47,20 +43,14 @@ const unsigned int *es_membership_weights(const struct es_membership *membership
 const struct es_share *es_membership_share(const struct es_membership *membership);
 const struct es_tenure *es_membership_tenure(const struct es_membership *membership);
 
-/**
- * es_membership_set() - any node's state or weight, by an operator's word (member/by_hand.h)
- * Returns 0; -ENOTCONN without a group.
- */
-struct es_wire_by_hand;
-int es_membership_set(struct es_membership *membership, const struct es_wire_by_hand *by_hand);
-
 /* es_membership_drain_until_restart() - what drains this node next ends with the daemon. Returns 0 if it is draining
  * already, then nothing changes. */
 int es_membership_drain_until_restart(struct es_membership *membership);
+
 /* es_membership_serving() - whether this node can serve (daemon/serving.h) has changed: tell the others soon */
 void es_membership_serving(struct es_membership *membership);
 
-/* es_membership_is_unkept() - es_by_hand_is_unkept() (by_hand.h) */
+/* es_membership_is_unkept() - would this node's next start find another state or weight than was set by hand? */
 int es_membership_is_unkept(const struct es_membership *membership);
 
 /* es_membership_is_cut_off() - this node is a member without a share for long: it hears nobody on the cluster network */
@@ -72,6 +62,13 @@ int es_membership_is_cut_off(const struct es_membership *membership);
  */
 const char *es_membership_lacks(const struct es_membership *membership, unsigned int node, char *text,
 				size_t size);
+
+/* es_membership_send() - to all members, this node too */
+void es_membership_send(struct es_membership *membership, enum es_wire_type type, const void *payload,
+			size_t len);
+
+/* es_membership_missing() - why this node cannot be a member, whatever it hears: an interface is gone; "": it can */
+void es_membership_missing(struct es_membership *membership, const char *text);
 
 const struct es_group *es_membership_group(const struct es_membership *membership);
 

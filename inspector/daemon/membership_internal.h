@@ -76,6 +76,7 @@ struct es_membership {
 	uint64_t load_at_ms, server_at_ms, leave_until_ms;
 	unsigned int lease_ms;
 	int is_silent;
+	char missing[ES_GROUP_TEXT_SIZE]; /* es_membership_missing() */
 	int was_deaf;
 	int must_end;
 	int is_drained;

@@ -53,7 +53,7 @@ void es_observed_flush(struct es_daemon *d)
 		return;
 	es_put32(o->payload, es_content_sync_tag(d->conf->services[o->service].name));
 	if (d->membership)
-		es_membership_sync_ops.send(d, ES_WIRE_SIZES, o->payload, len);
+		es_membership_send(d->membership, ES_WIRE_SIZES, o->payload, len);
 	else
 		es_observed_message(d, o->payload, len);
 	o->count = 0;

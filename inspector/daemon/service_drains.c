@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/base/event.h"
-#include "inspector/base/json.h"
 #include "inspector/base/wall.h"
-#include "inspector/daemon/commands.h"
 #include "inspector/daemon/membership_internal.h"
 
 static const char *name_of(const struct es_daemon *d, unsigned int node)
@@ -197,56 +195,13 @@ void es_daemon_service_drains_tick(struct es_daemon *d)
 	}
 }
 
-static int change(struct es_daemon *d, struct json_object *request, enum es_node_state state,
-		  struct json_object **ret_result, struct es_conf_error *err)
+int es_daemon_service_drains_ask(struct es_daemon *d, const struct es_service_drain *drain)
 {
-	struct es_service_drain drain = {.by = {.what = ES_WIRE_CHANGE_STATE, .value = (uint16_t)state}};
-	const char *service = es_json_string(request, "service");
 	uint8_t buf[ES_SERVICE_DRAIN_SIZE];
-	int node = es_daemon_named_node(d, request, err), rc;
-	unsigned int i = 0;
 
-	if (node < 0)
-		return -ENOENT;
-	while (i < d->conf->service_count && strcmp(d->conf->services[i].name, service) != 0)
-		i++;
-	if (i == d->conf->service_count) {
-		es_conf_error_set(err, "no service \"%.64s\" is configured", service);
-		return -ENOENT;
-	}
-	snprintf(drain.service, sizeof(drain.service), "%s", service);
-	drain.by.node = (uint16_t)node;
-	rc = es_daemon_by_hand_take(d, request, &drain.by, err);
-	if (rc)
-		return rc;
-	if (!d->membership) {
-		es_conf_error_set(err,
-				  "membership is static: a node is drained of a service with corosync only");
-		return -EINVAL;
-	}
-	if (!es_group_is_in(&d->membership->group) || !d->membership->group.node[node].is_member) {
-		es_conf_error_set(err,
-				  "%s: cannot be changed now: it, or this node, is no member of the cluster: "
-				  "expected both to have joined (earshot nodes)",
-				  name_of(d, (unsigned int)node));
+	if (!es_group_is_in(&d->membership->group) || !d->membership->group.node[drain->by.node].is_member)
 		return -ENOTCONN;
-	}
 	es_bus_send(d->membership->bus, ES_WIRE_SERVICE_DRAIN, buf,
-		    es_service_drain_put(buf, sizeof(buf), &drain));
-	*ret_result = json_object_new_object();
-	json_object_object_add(*ret_result, "node", json_object_new_string(name_of(d, (unsigned int)node)));
-	json_object_object_add(*ret_result, "service", json_object_new_string(service));
+		    es_service_drain_put(buf, sizeof(buf), drain));
 	return 0;
-}
-
-int es_daemon_drain_service(void *ctx, struct json_object *request, struct json_object **ret_result,
-			    struct es_conf_error *err)
-{
-	return change(ctx, request, ES_NODE_DRAINING, ret_result, err);
-}
-
-int es_daemon_undrain_service(void *ctx, struct json_object *request, struct json_object **ret_result,
-			      struct es_conf_error *err)
-{
-	return change(ctx, request, ES_NODE_UP, ret_result, err);
 }

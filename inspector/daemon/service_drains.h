@@ -7,8 +7,6 @@
  * its connections move away with their next request. It inspects as before. A node of the version before does not know of it,
  * and gives it requests as ever.
  */
-#include <json-c/json.h>
-#include "inspector/base/error.h"
 #include "inspector/member/service_drains.h"
 
 struct es_daemon;
@@ -44,10 +42,7 @@ void es_daemon_service_drains_said(struct es_daemon *daemon, const void *payload
 /* es_daemon_service_drains_tick() - ends those whose time is over */
 void es_daemon_service_drains_tick(struct es_daemon *daemon);
 
-/* The control commands drain_service and undrain_service; es_control_fn whose context is the daemon. */
-int es_daemon_drain_service(void *ctx, struct json_object *request, struct json_object **ret_result,
-			    struct es_conf_error *err);
-int es_daemon_undrain_service(void *ctx, struct json_object *request, struct json_object **ret_result,
-			      struct es_conf_error *err);
+/* es_daemon_service_drains_ask() - wish that of any node. Returns 0; -ENOTCONN: it, or this node, is no member. */
+int es_daemon_service_drains_ask(struct es_daemon *daemon, const struct es_service_drain *drain);
 
 #endif

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What the rest of the daemon may know of membership, and tell it: questions that are answered by what is in memory, so
+ * that those whom membership calls may ask them.
+ */
+#include <stdio.h>
+#include "inspector/daemon/membership_internal.h"
+
+const struct es_group *es_membership_group(const struct es_membership *m)
+{
+	return &m->group;
+}
+
+const unsigned int *es_membership_weights(const struct es_membership *m)
+{
+	return m->weights;
+}
+
+const struct es_share *es_membership_share(const struct es_membership *m)
+{
+	return &m->share;
+}
+
+const struct es_tenure *es_membership_tenure(const struct es_membership *m)
+{
+	return &m->tenure;
+}
+
+int es_membership_is_silent(const struct es_membership *m)
+{
+	return m->is_silent || es_clock_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
+}
+
+int es_membership_is_cut_off(const struct es_membership *m)
+{
+	return m->cluster_link.is_waiting &&
+	       es_membership_now_ms() - m->cluster_link.wait_ms >= ES_CLUSTER_LINK_TELL_MS;
+}
+
+int es_membership_is_unkept(const struct es_membership *m)
+{
+	return m->by_hand.is_drain_unkept || m->by_hand.is_weight_unkept;
+}
+
+const char *es_membership_lacks(const struct es_membership *m, unsigned int i, char *text, size_t size)
+{
+	const struct es_group_node *node = &m->group.node[i];
+	const char *why = es_group_reason_text(node->reason);
+
+	if (node->is_member && node->refused[0])
+		snprintf(text, size, "it is refused: %s", node->refused);
+	else if (es_membership_is_silent(m)) /* and knows nothing of the others */
+		snprintf(text, size, "%s is silent: %s", m->group.node[m->group.self].name, m->why);
+	else if (m->group.phase == ES_GROUP_STABLE && node->is_accepted)
+		return NULL;
+	else
+		snprintf(text, size, "%s", node->is_member ? "the members do not agree yet" : why);
+	return text;
+}
+
+void es_membership_send(struct es_membership *m, enum es_wire_type type, const void *payload, size_t len)
+{
+	es_bus_send(m->bus, type, payload, len);
+}
+
+void es_membership_serving(struct es_membership *m)
+{
+	m->server_at_ms = 0;
+}
+
+int es_membership_drain_until_restart(struct es_membership *m)
+{
+	if (m->group.node[m->daemon->cluster->self].state == ES_NODE_DRAINING)
+		return 0;
+	m->until_restart = 1;
+	return 1;
+}
+
+void es_membership_missing(struct es_membership *m, const char *text)
+{
+	snprintf(m->missing, sizeof(m->missing), "%s", text);
+}
