@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads a queue of NFQUEUE (nfnetlink_queue).
+ * Reads a queue of NFQUEUE. libnetfilter_queue builds and parses the messages; the socket is ours, since many of them go by
+ * one system call.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <linux/netfilter/nfnetlink_queue.h>
+#include <libnetfilter_queue/libnetfilter_queue.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -35,37 +36,31 @@ struct es_nf_capture {
 	unsigned char bytes[ES_NF_CAPTURE_BATCH][ES_MESSAGE_MAX];
 };
 
-static struct nlmsghdr *begin(struct es_nf_capture *capture, void *buf, unsigned int type, unsigned int flags)
+static struct nlmsghdr *begin_config(struct es_nf_capture *capture, char *buf)
 {
-	struct nlmsghdr *nlh = es_nf_netlink_put(&capture->nl, buf, NFNL_SUBSYS_QUEUE << 8 | type, flags);
-	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
+	struct nlmsghdr *nlh = nfq_nlmsg_put(buf, NFQNL_MSG_CONFIG, capture->params.queue);
 
-	nfg->nfgen_family = AF_UNSPEC;
-	nfg->version = NFNETLINK_V0;
-	nfg->res_id = htons((__u16)capture->params.queue);
+	nlh->nlmsg_flags |= NLM_F_ACK;
+	nlh->nlmsg_seq = ++capture->nl.seq;
 	return nlh;
 }
 
-/* Be its reader. It neither fails open nor, for whole packets, gives merged ones: flags that are not set. */
+/* Become the queue's reader. Flags that stay unset: the queue does not fail open, nor keep merged packets merged (_GSO). */
 static int configure(struct es_nf_capture *capture)
 {
-	const struct nfqnl_msg_config_cmd bind = {.command = NFQNL_CFG_CMD_BIND};
-	const struct nfqnl_msg_config_params params = {
-		.copy_range = htonl(capture->params.is_headers ? ES_HEADERS_MAX : ES_PACKET_MAX),
-		.copy_mode = NFQNL_COPY_PACKET,
-	};
 	char buf[256];
-	struct nlmsghdr *nlh = begin(capture, buf, NFQNL_MSG_CONFIG, NLM_F_ACK);
+	struct nlmsghdr *nlh = begin_config(capture, buf);
 	int rc;
 
-	mnl_attr_put(nlh, NFQA_CFG_CMD, sizeof(bind), &bind);
+	nfq_nlmsg_cfg_put_cmd(nlh, AF_UNSPEC, NFQNL_CFG_CMD_BIND);
 	rc = es_nf_netlink_talk(&capture->nl, nlh, NULL, NULL);
 	if (rc)
 		return rc;
-	nlh = begin(capture, buf, NFQNL_MSG_CONFIG, NLM_F_ACK);
-	mnl_attr_put(nlh, NFQA_CFG_PARAMS, sizeof(params), &params);
-	mnl_attr_put_u32(nlh, NFQA_CFG_QUEUE_MAXLEN, htonl(ES_WAITING_MAX));
-	if (capture->params.is_headers) {
+	nlh = begin_config(capture, buf);
+	nfq_nlmsg_cfg_put_params(nlh, NFQNL_COPY_PACKET,
+				 capture->params.is_headers ? ES_HEADERS_MAX : ES_PACKET_MAX);
+	nfq_nlmsg_cfg_put_qmaxlen(nlh, ES_WAITING_MAX);
+	if (capture->params.is_headers) { /* the library has no function for flags */
 		mnl_attr_put_u32(nlh, NFQA_CFG_FLAGS, htonl(NFQA_CFG_F_GSO));
 		mnl_attr_put_u32(nlh, NFQA_CFG_MASK, htonl(NFQA_CFG_F_GSO));
 	}
@@ -118,65 +113,52 @@ int es_nf_capture_fd(const struct es_nf_capture *capture)
 	return mnl_socket_get_fd(capture->nl.socket);
 }
 
-/* @type: NFQNL_MSG_VERDICT, of that packet; or _BATCH, of all up to it that have none yet; @mark: 0: as it is */
-static void put_verdict(struct es_nf_capture *capture, unsigned int type, __u32 verdict, __u32 id, __u32 mark)
+/*
+ * @type: NFQNL_MSG_VERDICT, about that packet; or _BATCH, about all packets up to it that have no verdict yet
+ * @mark: 0: the packet keeps its own
+ */
+static void put_verdict(struct es_nf_capture *capture, int type, int verdict, __u32 id, __u32 mark)
 {
-	const struct nfqnl_msg_verdict_hdr header = {.verdict = htonl(verdict), .id = htonl(id)};
-	struct nlmsghdr *nlh = begin(capture, capture->verdicts + capture->verdicts_len, type, 0);
+	struct nlmsghdr *nlh =
+		nfq_nlmsg_put(capture->verdicts + capture->verdicts_len, type, capture->params.queue);
 
-	mnl_attr_put(nlh, NFQA_VERDICT_HDR, sizeof(header), &header);
+	nfq_nlmsg_verdict_put(nlh, (int)id, verdict);
 	if (mark)
-		mnl_attr_put_u32(nlh, NFQA_MARK, htonl(mark));
+		nfq_nlmsg_verdict_put_mark(nlh, mark);
 	capture->verdicts_len += nlh->nlmsg_len;
 }
 
-/* The frame of a message. Returns 1; 0 if it is none that can be read; -1 if it has not even a number. */
+static __u32 get_u32(const struct nlattr *attr)
+{
+	return attr ? ntohl(mnl_attr_get_u32(attr)) : 0;
+}
+
+/* Reads a message. Returns 1; 0 if its packet cannot be read; -1 if it has not even a number. */
 static int read_frame(const struct nlmsghdr *nlh, struct es_nf_frame *ret_frame, __u32 *ret_id)
 {
-	const struct nfqnl_msg_packet_hdr *packet = NULL;
+	struct nlattr *attr[NFQA_MAX + 1] = {};
 	const struct nfqnl_msg_packet_hw *hardware;
-	const struct nlattr *attr;
+	const struct nfqnl_msg_packet_hdr *packet;
+	int rc = nfq_nlmsg_parse(nlh, attr);
 
-	memset(ret_frame, 0, sizeof(*ret_frame));
-	mnl_attr_for_each(attr, nlh, sizeof(struct nfgenmsg))
-	{
-		const void *payload = mnl_attr_get_payload(attr);
-		__u16 len = mnl_attr_get_payload_len(attr);
-
-		switch (mnl_attr_get_type(attr)) {
-		case NFQA_PACKET_HDR:
-			if (len >= sizeof(*packet))
-				packet = payload;
-			break;
-		case NFQA_IFINDEX_INDEV:
-			if (len >= sizeof(__u32))
-				ret_frame->ifindex = ntohl(mnl_attr_get_u32(attr));
-			break;
-		case NFQA_MARK:
-			if (len >= sizeof(__u32))
-				ret_frame->mark = ntohl(mnl_attr_get_u32(attr));
-			break;
-		case NFQA_CAP_LEN:
-			if (len >= sizeof(__u32))
-				ret_frame->full_len = ntohl(mnl_attr_get_u32(attr));
-			break;
-		case NFQA_HWADDR:
-			hardware = payload;
-			if (len >= sizeof(*hardware) &&
-			    ntohs(hardware->hw_addrlen) == sizeof(ret_frame->source))
-				memcpy(ret_frame->source, hardware->hw_addr, sizeof(ret_frame->source));
-			break;
-		case NFQA_PAYLOAD:
-			ret_frame->bytes = payload;
-			ret_frame->len = len;
-			break;
-		default:
-			break;
-		}
-	}
-	if (!packet)
+	if (!attr[NFQA_PACKET_HDR])
 		return -1;
+	packet = mnl_attr_get_payload(attr[NFQA_PACKET_HDR]);
 	*ret_id = ntohl(packet->packet_id);
+	if (rc < 0 || !attr[NFQA_PAYLOAD])
+		return 0;
+	*ret_frame = (struct es_nf_frame){
+		.ifindex = get_u32(attr[NFQA_IFINDEX_INDEV]),
+		.mark = get_u32(attr[NFQA_MARK]),
+		.full_len = get_u32(attr[NFQA_CAP_LEN]),
+		.bytes = mnl_attr_get_payload(attr[NFQA_PAYLOAD]),
+		.len = mnl_attr_get_payload_len(attr[NFQA_PAYLOAD]),
+	};
+	if (attr[NFQA_HWADDR]) {
+		hardware = mnl_attr_get_payload(attr[NFQA_HWADDR]);
+		if (ntohs(hardware->hw_addrlen) == sizeof(ret_frame->source))
+			memcpy(ret_frame->source, hardware->hw_addr, sizeof(ret_frame->source));
+	}
 	return ret_frame->len >= ES_NF_IP_LEN;
 }
 
