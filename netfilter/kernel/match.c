@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Composes what rules look for in packets.
- */
-#include <netinet/in.h> /* before the kernel's headers, which leave out what it has */
+/* Composes conditions of rules. */
+#include <netinet/in.h> /* before the kernel's headers, which then omit what it has */
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_tables.h>
+#include "kmod/core/abi.h"
 #include "netfilter/kernel/match.h"
 
-/* Where a TCP header has its own length, in the upper bits, and its flags. */
+/* Offsets in a TCP header: its length, in the upper four bits, and its flags. */
 #define ES_TCP_WORDS_OFF 12
 #define ES_TCP_FLAGS_OFF 13
 
-/* Bits of a connection's state as the expression ct has them. */
+/* A connection's state as a bit of the expression ct. */
 #define ES_CT_STATE(state) (1U << ((state) + 1))
 
 void es_nf_match_bits(struct es_nf_nft *nft, const void *mask, const void *value, size_t len)
@@ -51,6 +50,22 @@ void es_nf_match_labels(struct es_nf_nft *nft, const unsigned long mask[ES_NF_LA
 {
 	es_nf_nft_load_ct(nft, NFT_CT_LABELS);
 	es_nf_match_bits(nft, mask, bits, ES_NF_LABEL_LONGS * sizeof(long));
+}
+
+void es_nf_match_label(struct es_nf_nft *nft, unsigned int bit)
+{
+	unsigned long bits[ES_NF_LABEL_LONGS] = {};
+
+	es_nf_label_set(bits, bit);
+	es_nf_match_labels(nft, bits, bits);
+}
+
+void es_nf_match_leaves(struct es_nf_nft *nft)
+{
+	const unsigned int loopback = ES_LOOPBACK_IFINDEX;
+
+	es_nf_nft_load_meta(nft, NFT_META_OIF);
+	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
 }
 
 void es_nf_match_interface(struct es_nf_nft *nft, unsigned int ifindex)

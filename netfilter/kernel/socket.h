@@ -84,10 +84,4 @@ static inline int es_nf_socket_is_connection(const struct es_nf_socket *socket)
 	       !es_nf_socket_is_half(socket);
 }
 
-/* es_nf_socket_is_idle() - has the server read all, and the client acknowledged all? */
-static inline int es_nf_socket_is_idle(const struct es_nf_socket *socket)
-{
-	return !socket->rqueue && !socket->wqueue;
-}
-
 #endif

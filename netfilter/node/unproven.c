@@ -34,11 +34,6 @@ static void es_nf_unproven_empty(struct es_nf_unproven *u)
 		u->made_ns = 0;
 }
 
-static int es_nf_look_at(const struct es_nf_node *node, const struct es_flow *flow, struct es_nf_found *ret)
-{
-	return es_nf_node_look(node, flow, ret);
-}
-
 /* Its client knows that this node has it: the kernel may let pass what is to come. */
 static void es_nf_unproven_prove(struct es_nf_node *node, const struct es_flow *flow)
 {
@@ -54,7 +49,7 @@ static void es_nf_unproven_prove(struct es_nf_node *node, const struct es_flow *
 static int es_nf_unproven_refresh(struct es_nf_node *node, struct es_nf_unproven *u,
 				  struct es_nf_found *found)
 {
-	if (es_nf_look_at(node, &u->flow, found))
+	if (es_nf_node_look(node, &u->flow, found))
 		return 1;
 	if (found->socket == ES_SOCKET_NONE) {
 		if (node->hands.is_making(node->hands.ctx, &u->flow))
@@ -143,7 +138,7 @@ enum es_nf_fate es_nf_unproven_in(struct es_nf_node *node, const struct es_nf_fr
 		return ES_NF_DROP;
 	}
 	/* What is proven may go on, though the kernel has not been told. */
-	if (!es_nf_is_silent(node) || (!es_nf_look_at(node, &flow, &found) && found.acked)) {
+	if (!es_nf_is_silent(node) || (!es_nf_node_look(node, &flow, &found) && found.acked)) {
 		es_nf_count(node, ES_COUNT_deliver_established);
 		return ES_NF_ACCEPT;
 	}
@@ -164,7 +159,7 @@ void es_nf_unproven_look(struct es_nf_node *node, const struct es_nf_frame *fram
 	/* It acknowledges the handshake, and no more. */
 	if (u && seg.ack == u->cookie + 1)
 		return;
-	if (!es_nf_look_at(node, &flow, &found) && found.acked)
+	if (!es_nf_node_look(node, &flow, &found) && found.acked)
 		es_nf_unproven_prove(node, &flow);
 }
 
@@ -229,7 +224,7 @@ enum es_nf_fate es_nf_unproven_out(struct es_nf_node *node, const struct es_nf_f
 	view.flags = seg.flags;
 	if (!es_reply_needs_proof(&view))
 		return es_nf_unproven_leaves(node, &flow, frame->mark);
-	if (!es_nf_look_at(node, &flow, &found) && found.acked) {
+	if (!es_nf_node_look(node, &flow, &found) && found.acked) {
 		es_nf_unproven_prove(node, &flow);
 		return ES_NF_ACCEPT;
 	}
@@ -261,7 +256,7 @@ enum es_nf_fate es_nf_unproven_reset(struct es_nf_node *node, const struct es_fl
 		return ES_NF_ACCEPT;
 	}
 	/* Its socket is gone already, or is just going. */
-	if (es_nf_look_at(node, flow, &found))
+	if (es_nf_node_look(node, flow, &found))
 		memset(&found, 0, sizeof(found));
 	if (found.acked)
 		return ES_NF_ACCEPT;
@@ -321,7 +316,7 @@ static int es_nf_unproven_end_one(struct es_nf_node *node, struct es_nf_unproven
 
 	/* It is made no more, and not noted any more. */
 	hands->give_up(hands->ctx, &u->flow);
-	if (!u->made_ns || es_nf_look_at(node, &u->flow, &found))
+	if (!u->made_ns || es_nf_node_look(node, &u->flow, &found))
 		return 0;
 	if (found.socket == ES_SOCKET_NONE) {
 		/* Its entry would have the client's packets pass to a stack that knows nothing of it. */
@@ -359,7 +354,7 @@ int es_nf_unproven_is(struct es_nf_node *node, const struct es_flow *flow)
 	struct es_nf_found found;
 
 	return es_nf_is_silent(node) &&
-	       (es_nf_look_at(node, flow, &found) || (found.socket != ES_SOCKET_NONE && !found.acked));
+	       (es_nf_node_look(node, flow, &found) || (found.socket != ES_SOCKET_NONE && !found.acked));
 }
 
 void es_nf_unproven_ended(struct es_nf_node *node, const struct es_flow *flow)

@@ -462,13 +462,6 @@ int es_nf_rebuild(struct es_nf_rebuild *rebuild, const struct es_nf_request *req
 	return rc;
 }
 
-int es_nf_acknowledge(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
-{
-	__u8 ES_NF_ALIGNED ack[ES_NF_MADE_MAX];
-
-	return es_nf_tun_write(rebuild->tun, ack, es_nf_request_ack(request, ack));
-}
-
 int es_nf_leave(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 rcv_nxt)
 {
 	__u8 ES_NF_ALIGNED reset[ES_NF_MADE_MAX];

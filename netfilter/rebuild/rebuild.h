@@ -97,16 +97,9 @@ int es_nf_rebuild_give_up(struct es_nf_rebuild *rebuild, struct es_nf_attempt *a
 int es_nf_rebuild(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, __u64 now_ns);
 
 /**
- * es_nf_acknowledge() - let a connection's socket hear what a request acknowledges that is held back
- * Clients often acknowledge a response with their next request only. Behind this, es_nf_socket_look() tells whether the
- * connection may leave. Returns 0 or -errno.
- */
-int es_nf_acknowledge(struct es_nf_rebuild *rebuild, const struct es_nf_request *request);
-
-/**
  * es_nf_leave() - the connection goes to another node: its socket and its entry vanish here, and the client hears nothing
  * @rcv_nxt: the next byte that the socket expects, exactly: the sequence number of the request that is held back
- * For a connection whose server has read all, and whose client has acknowledged all (es_nf_socket_is_idle()).
+ * For a connection whose server has read all, and whose client has acknowledged all.
  * Returns 0, also if there was none; -EBUSY: it is here still, since @rcv_nxt was wrong; or -errno.
  */
 int es_nf_leave(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 rcv_nxt);

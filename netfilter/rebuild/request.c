@@ -162,16 +162,6 @@ size_t es_nf_request_begin(const struct es_nf_request *request, __u8 ret_headers
 	return ip_len + len;
 }
 
-size_t es_nf_request_ack(const struct es_nf_request *request, __u8 ret_packet[ES_NF_MADE_MAX])
-{
-	size_t len = request->len - request->ip_len - request->seg.len;
-	struct tcphdr *tcp = es_nf_compose(&request->flow, request->packet, len, len, ret_packet);
-
-	memcpy(tcp, request->packet + request->ip_len, len);
-	tcp->fin = tcp->psh = tcp->urg = 0;
-	return es_nf_compose_end(&request->flow, tcp, len);
-}
-
 size_t es_nf_reset(const struct es_flow *flow, __u32 seq, __u8 ret_packet[ES_NF_MADE_MAX])
 {
 	struct tcphdr *tcp = es_nf_compose(flow, NULL, sizeof(*tcp), sizeof(*tcp), ret_packet);

@@ -56,9 +56,6 @@ size_t es_nf_request_syn(const struct es_nf_request *request, __u8 ret_packet[ES
  */
 size_t es_nf_request_begin(const struct es_nf_request *request, __u8 ret_headers[ES_NF_MADE_MAX]);
 
-/* es_nf_request_ack() - the request without what it asks for: what it acknowledges, and its window. Returns its length. */
-size_t es_nf_request_ack(const struct es_nf_request *request, __u8 ret_packet[ES_NF_MADE_MAX]);
-
 /* es_nf_reset() - a RST from the flow's client with that sequence number. Returns its length. */
 size_t es_nf_reset(const struct es_flow *flow, __u32 seq, __u8 ret_packet[ES_NF_MADE_MAX]);
 

@@ -60,13 +60,11 @@ static void put_label(struct es_nf_nft *nft)
 static void put_quiet(struct es_nf_nft *nft)
 {
 	const char name[IF_NAMESIZE] = "lo";
-	unsigned long bits[ES_NF_LABEL_LONGS];
 
-	es_nf_label(bits);
 	es_nf_nft_begin_rule(nft, "handshake");
 	es_nf_nft_load_meta(nft, NFT_META_OIFNAME);
 	es_nf_nft_match(nft, name, sizeof(name));
-	es_nf_match_labels(nft, bits, bits);
+	es_nf_match_label(nft, ES_NF_LABEL);
 	es_nf_nft_verdict(nft, NF_DROP, NULL);
 	es_nf_nft_end_rule(nft);
 }

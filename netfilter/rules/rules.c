@@ -31,8 +31,6 @@
 #define ES_REPLIES "replies" /* what servers send */
 #define ES_CLOSED  "closed"  /* what has come as far as the sockets */
 
-#define ES_LOOPBACK ES_LOOPBACK_IFINDEX
-
 static const unsigned char families[ES_NF_RULES_TABLES] = {NFPROTO_IPV4, NFPROTO_IPV6};
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 
@@ -127,11 +125,8 @@ static void put_gate(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
  */
 static void put_held(struct es_nf_nft *nft)
 {
-	unsigned long bits[ES_NF_LABEL_LONGS] = {};
-
-	es_nf_label_set(bits, ES_NF_LABEL_HELD);
 	es_nf_nft_begin_rule(nft, ES_REPLIES);
-	es_nf_match_labels(nft, bits, bits);
+	es_nf_match_label(nft, ES_NF_LABEL_HELD);
 	es_nf_nft_verdict(nft, NF_DROP, NULL);
 	es_nf_nft_end_rule(nft);
 }
@@ -142,11 +137,8 @@ static void put_held(struct es_nf_nft *nft)
  */
 static void put_making_replies(struct es_nf_nft *nft)
 {
-	unsigned long bits[ES_NF_LABEL_LONGS] = {};
-
-	es_nf_label_set(bits, ES_NF_LABEL_MAKING);
 	es_nf_nft_begin_rule(nft, ES_REPLIES);
-	es_nf_match_labels(nft, bits, bits);
+	es_nf_match_label(nft, ES_NF_LABEL_MAKING);
 	es_nf_match_flags(nft, ES_TCP_SYN | ES_TCP_RST | ES_TCP_FIN, 0);
 	es_nf_nft_verdict(nft, NF_DROP, NULL);
 	es_nf_nft_end_rule(nft);
@@ -155,13 +147,10 @@ static void put_making_replies(struct es_nf_nft *nft)
 /* What a server sends on a connection that is not proven. A SYN-ACK comes no further than to the hook. */
 static void put_unproven_replies(struct es_nf_nft *nft, enum way way)
 {
-	const unsigned int loopback = ES_LOOPBACK;
-
 	es_nf_nft_begin_rule(nft, ES_REPLIES);
 	es_nf_match_flags(nft, ES_TCP_SYN, 0);
 	es_nf_match_ours(nft, 0);
-	es_nf_nft_load_meta(nft, NFT_META_OIF);
-	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
+	es_nf_match_leaves(nft);
 	put_queue(nft, way, ES_NF_RULES_UNPROVEN, 0);
 	es_nf_nft_end_rule(nft);
 }
@@ -269,11 +258,8 @@ static void put_every(struct es_nf_nft *nft, enum es_nf_gate gate,
  */
 static void put_making(struct es_nf_nft *nft, enum way way)
 {
-	unsigned long bits[ES_NF_LABEL_LONGS] = {};
-
-	es_nf_label_set(bits, ES_NF_LABEL_MAKING);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	es_nf_match_labels(nft, bits, bits);
+	es_nf_match_label(nft, ES_NF_LABEL_MAKING);
 	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
 	es_nf_nft_end_rule(nft);
 }
@@ -393,7 +379,6 @@ static void put_errors(struct es_nf_nft *nft, const struct es_nf_rules *rules, e
  */
 static void put_reset(struct es_nf_nft *nft, const struct es_addr *address, enum way way)
 {
-	const unsigned int loopback = ES_LOOPBACK;
 	const __u32 none = 0;
 
 	es_nf_nft_begin_rule(nft, ES_ANSWERS);
@@ -401,8 +386,7 @@ static void put_reset(struct es_nf_nft *nft, const struct es_addr *address, enum
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 4, 4);
 	es_nf_nft_differ(nft, &none, sizeof(none));
 	es_nf_match_address(nft, ES_NF_SOURCE, address);
-	es_nf_nft_load_meta(nft, NFT_META_OIF);
-	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
+	es_nf_match_leaves(nft);
 	put_queue(nft, way, ES_NF_RULES_QUEUE, 1);
 	es_nf_nft_end_rule(nft);
 }
@@ -441,7 +425,7 @@ static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	if (!is_of(&rules->self, nft->family))
 		return;
 	put_messages(nft, rules, rules->cluster_ifindex, way);
-	put_messages(nft, rules, ES_LOOPBACK, way);
+	put_messages(nft, rules, ES_LOOPBACK_IFINDEX, way);
 	/* From the clients' side nobody may send one. */
 	if (rules->public_ifindex == rules->cluster_ifindex)
 		return;
