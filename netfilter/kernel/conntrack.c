@@ -15,23 +15,23 @@
 #include <unistd.h>
 #include "netfilter/kernel/conntrack.h"
 
-/* Long enough for a machine that is busy; what no SYN has followed until then is an attempt that failed. */
+/* Long enough for a busy machine. If no SYN has followed by then, the attempt has failed. */
 #define ES_EXPECTED_S 10
-/* What an entry that is made again has at least, until a packet gives it what the operator's settings say. */
+/* The least lifetime of a restored entry. Its next packet sets what the operator's sysctls say. */
 #define ES_RESTORED_S 60
 #define ES_MESSAGE    512
 
 #define ES_ESTABLISHED_S 432000
 
 /*
- * Nothing has been answered yet: to firewalls, the SYN is NEW, and they say whether its client may have a connection. The kernel sets
- * the rest when its server answers. CONFIRMED the kernel sets anyway, and refuses those who clear it.
+ * Nothing has been answered yet. So the SYN is NEW to firewalls, and their rules decide about the client. The
+ * kernel sets the other bits when the server answers. It sets CONFIRMED anyway, and refuses to clear it.
  */
 #define ES_STATUS_EXPECTED IPS_CONFIRMED
-/* One that goes on is `ctstate ESTABLISHED`, and the table's early drop, when it is full, spares it. */
+/* An open connection: `ctstate ESTABLISHED`, and spared by the early drop of a full table. */
 #define ES_STATUS_RESTORED (IPS_CONFIRMED | IPS_SEEN_REPLY | IPS_ASSURED)
 
-/* nf_conntrack_tcp_timeout_established; five days where it cannot be read, as by default */
+/* nf_conntrack_tcp_timeout_established; if it cannot be read, its default of five days */
 static __u32 established_s(void)
 {
 	char text[16] = "";
@@ -109,7 +109,7 @@ static void put_original(struct nlmsghdr *nlh, const struct es_flow *flow, __u16
 
 static void put_tcp(struct nlmsghdr *nlh, __u8 state, const struct es_nf_entry *entry)
 {
-	/* The kernel's window check knows nothing of shifts that begin in the middle of a connection. */
+	/* The kernel's window check cannot follow shifts that begin in the middle of a connection. */
 	struct nf_ct_tcp_flags flags = {.flags = IP_CT_TCP_FLAG_BE_LIBERAL};
 	struct nlattr *info = mnl_attr_nest_start(nlh, CTA_PROTOINFO);
 	struct nlattr *tcp = mnl_attr_nest_start(nlh, CTA_PROTOINFO_TCP);
@@ -152,7 +152,7 @@ static void put_shift(struct nlmsghdr *nlh, unsigned int type, const struct es_n
 	mnl_attr_nest_end(nlh, nest);
 }
 
-/* What clients send goes to where the server listens, and seems to be for the service. */
+/* Destination NAT: what the client sends to the service goes to the address where the server listens. */
 static void put_translation(struct nlmsghdr *nlh, const struct es_flow *socket)
 {
 	struct nlattr *nest = mnl_attr_nest_start(nlh, CTA_NAT_DST), *ports;
@@ -171,7 +171,10 @@ static void put_translation(struct nlmsghdr *nlh, const struct es_flow *socket)
 	mnl_attr_nest_end(nlh, nest);
 }
 
-/* An entry that is new, or nothing: NLM_F_EXCL. @state: TCP_CONNTRACK_SYN_SENT: of a connection that is to be made */
+/*
+ * A request for a new entry: with NLM_F_EXCL, an existing one is an error. @state: TCP_CONNTRACK_SYN_SENT for
+ * a connection that is to be made
+ */
 static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const struct es_nf_entry *entry,
 				  __u8 state, __u32 timeout_s, int is_making)
 {
@@ -224,7 +227,7 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
 	es_nf_netlink_push(&ct->nl, buf, len, first, n, ret_rc);
 }
 
-/* What of the label an entry has is in @mask; the rest stays, some of which may be the operator's. */
+/* Changes the labels in @mask. The others stay; they may be the operator's. */
 static int set_labels(struct es_nf_conntrack *ct, const struct es_flow *flow,
 		      const unsigned long mask[ES_NF_LABEL_LONGS],
 		      const unsigned long bits[ES_NF_LABEL_LONGS])

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Reads ctnetlink's messages about entries. All numbers in them are in network byte order.
- */
+/* Reads ctnetlink's messages about entries. All numbers in messages are in network byte order. */
 #include <errno.h>
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -10,7 +8,10 @@
 #include <string.h>
 #include "netfilter/kernel/entry.h"
 
-/* The attributes that @data's array has room for, by their type; what is too short for a number is left out. */
+/*
+ * An array of attributes, indexed by type. Readers treat attributes that are too short for a number as
+ * missing.
+ */
 struct attributes {
 	const struct nlattr **at;
 	unsigned int last;
@@ -25,7 +26,7 @@ static int note_attribute(const struct nlattr *attr, void *data)
 	return MNL_CB_OK;
 }
 
-/* Sets all of @at, of which there are @last + 1. */
+/* Sets all @last + 1 elements of @at. */
 static void read_nested(const struct nlattr *nest, const struct nlattr **at, unsigned int last)
 {
 	struct attributes attributes = {at, last};
@@ -78,7 +79,7 @@ static int read_flow(const struct nlattr *nest, struct es_flow *ret)
 	return get_address(ip[CTA_IP_V4_DST], ip[CTA_IP_V6_DST], &ret->service);
 }
 
-/* What the server sends goes the other way, from where it listens. */
+/* The reply direction goes from where the server listens to the client. */
 static void read_socket(const struct nlattr *nest, struct es_nf_entry *ret)
 {
 	struct es_flow reply;
@@ -104,7 +105,7 @@ static void read_tcp(const struct nlattr *nest, struct es_nf_entry *ret)
 	ret->state = get_u8(tcp[CTA_PROTOINFO_TCP_STATE]);
 	ret->client_wscale = get_u8(tcp[CTA_PROTOINFO_TCP_WSCALE_ORIGINAL]);
 	ret->server_wscale = get_u8(tcp[CTA_PROTOINFO_TCP_WSCALE_REPLY]);
-	client = get_u8(tcp[CTA_PROTOINFO_TCP_FLAGS_ORIGINAL]); /* flags come first, then their mask */
+	client = get_u8(tcp[CTA_PROTOINFO_TCP_FLAGS_ORIGINAL]); /* the flags, followed by their mask */
 	server = get_u8(tcp[CTA_PROTOINFO_TCP_FLAGS_REPLY]);
 	ret->has_wscale = !!(client & server & IP_CT_TCP_FLAG_WINDOW_SCALE);
 	ret->has_sack = !!(client & server & IP_CT_TCP_FLAG_SACK_PERM);
@@ -130,7 +131,7 @@ static void read_synproxy(const struct nlattr *nest, struct es_nf_offsets *ret)
 	ret->tsoff = get_u32(synproxy[CTA_SYNPROXY_TSOFF]);
 }
 
-/* The kernel's bitmap is of longs. */
+/* In the kernel, the bitmap consists of longs. */
 static int has_label(const struct nlattr *attr, unsigned int bit)
 {
 	unsigned long bits[ES_NF_LABEL_BYTES / sizeof(unsigned long)];

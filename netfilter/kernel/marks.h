@@ -3,9 +3,9 @@
 #define ES_NETFILTER_KERNEL_MARKS_H
 
 /*
- * Marks of packets that are this datapath's. Marks are the operator's, for his routes and rules. So only these bits of one are
- * used, of packets that the daemon itself has made or put into its device; what comes from the wire keeps its mark, but for what is
- * dropped right behind (drop_by_flow.h).
+ * The bits of a packet's mark that this datapath uses. Marks belong to the operator's routes and rules. So
+ * the daemon sets these bits only on packets that it has made, or has put into its tun device. Packets from
+ * the wire keep their marks, but for those that a chain drops next (drop_by_flow.h).
  */
 #include <linux/types.h>
 

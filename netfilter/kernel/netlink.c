@@ -19,7 +19,7 @@ int es_nf_netlink_open(struct es_nf_netlink *nl, int bus)
 		es_nf_netlink_close(nl);
 		return rc;
 	}
-	/* Refusals need not bring the request back. A kernel that cannot say so (before 4.3) sends more. */
+	/* Errors need not quote the request. Kernels before 4.3 quote it all the same. */
 	(void)mnl_socket_setsockopt(nl->socket, NETLINK_CAP_ACK, &yes, sizeof(yes));
 	nl->portid = mnl_socket_get_portid(nl->socket);
 	return 0;
@@ -42,7 +42,7 @@ struct nlmsghdr *es_nf_netlink_put(struct es_nf_netlink *nl, void *buf, unsigned
 	return nlh;
 }
 
-/* Gives what the kernel refused its error. @got: bytes of answers. */
+/* Sets rc[] of each request that the kernel refused. @got: length of @answer */
 static void note_errors(const char *answer, ssize_t got, unsigned int first_seq, size_t n, int *rc)
 {
 	const struct nlmsghdr *nlh = (const struct nlmsghdr *)answer;
@@ -69,7 +69,7 @@ void es_nf_netlink_push(struct es_nf_netlink *nl, const void *messages, size_t l
 		ret_rc[i] = 0;
 	if (mnl_socket_sendto(nl->socket, messages, len) < 0)
 		rc = -errno;
-	/* The kernel has queued its refusals before it let go of us. */
+	/* The kernel queued its errors before sendto() returned. */
 	while (!rc) {
 		ssize_t got = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
 
@@ -78,13 +78,13 @@ void es_nf_netlink_push(struct es_nf_netlink *nl, const void *messages, size_t l
 		else if (errno == EAGAIN)
 			break;
 		else if (errno != EINTR)
-			rc = -errno; /* ENOBUFS: a refusal is lost, so nobody knows whose */
+			rc = -errno; /* ENOBUFS: an error was lost, and it may be about any request */
 	}
 	for (size_t i = 0; rc && i < n; i++)
 		ret_rc[i] = rc;
 }
 
-/* What is left of an answer that nobody wants any more; the next one must not be taken for it. Returns @error. */
+/* Reads the rest of an answer that nobody wants, so that it is not taken for the next one. Returns @error. */
 static int drain(struct es_nf_netlink *nl, int error)
 {
 	char rest[ES_NF_NETLINK_ROOM];
@@ -97,7 +97,7 @@ static int drain(struct es_nf_netlink *nl, int error)
 
 int es_nf_netlink_talk(struct es_nf_netlink *nl, const struct nlmsghdr *nlh, mnl_cb_t fn, void *ctx)
 {
-	char answer[ES_NF_NETLINK_ROOM * 4]; /* what a dump may put into one answer */
+	char answer[ES_NF_NETLINK_ROOM * 4]; /* the largest message of a dump */
 	ssize_t got;
 	int rc;
 

@@ -14,7 +14,7 @@
 #include "kmod/core/types.h"
 #include "netfilter/kernel/nft.h"
 
-/* What xtables wants the size of its structures to be a multiple of. */
+/* The size of an xtables structure must be a multiple of this. */
 #define ES_XT_ALIGN 8
 #define ES_MESSAGE  1024
 
@@ -30,7 +30,10 @@ static struct nlmsghdr *put(struct es_nf_nft *nft, unsigned int type, unsigned i
 	return nlh;
 }
 
-/* The last message is complete. Where there is no room for another, it is overwritten, and commit() says so. */
+/*
+ * Completes the last message. If there is no room for another, it will be overwritten, and es_nf_nft_commit()
+ * fails.
+ */
 static void done(struct es_nf_nft *nft, const struct nlmsghdr *nlh)
 {
 	nft->messages++;
@@ -60,7 +63,7 @@ void es_nf_nft_begin_in(struct es_nf_nft *nft, struct es_nf_netlink *nl, char *b
 	done(nft, put(nft, NFNL_MSG_BATCH_BEGIN, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES));
 }
 
-/* A transaction is one message of the socket's, and may be longer than those are by default. */
+/* A transaction is one message of the socket, and may exceed the socket's default buffer. */
 static void make_room(const struct es_nf_nft *nft)
 {
 	const int bytes = 2 * (int)nft->len;
@@ -112,7 +115,7 @@ static void empty_table(struct es_nf_nft *nft)
 
 void es_nf_nft_begin_table(struct es_nf_nft *nft, int anew)
 {
-	es_nf_nft_add_table(nft); /* so that there is one to delete, or to empty */
+	es_nf_nft_add_table(nft); /* so that the table exists and can be deleted or emptied */
 	if (!anew) {
 		empty_table(nft);
 		return;
@@ -131,7 +134,7 @@ int es_nf_nft_remove_table(struct es_nf_netlink *nl, unsigned char family, const
 	nft.table = table;
 	es_nf_nft_delete_table(&nft);
 	rc = es_nf_nft_commit(&nft);
-	/* A family that is not there, or has no nf_tables, has none. */
+	/* A missing table, or a kernel without that family, is no error. */
 	return rc == -ENOENT || rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP ? 0 : rc;
 }
 
@@ -144,7 +147,7 @@ void es_nf_nft_add_chain(struct es_nf_nft *nft, const char *chain)
 	done(nft, nlh);
 }
 
-/* @device: of the family netdev, else NULL */
+/* @device: for the family netdev, else NULL */
 static void add_hooked_chain(struct es_nf_nft *nft, const char *chain, const char *type, unsigned int hook,
 			     int priority, const char *device)
 {
@@ -195,7 +198,7 @@ static struct nlmsghdr *put_set(struct es_nf_nft *nft, const char *set, __u32 id
 	mnl_attr_put_strz(nlh, NFTA_SET_TABLE, nft->table);
 	mnl_attr_put_strz(nlh, NFTA_SET_NAME, set);
 	mnl_attr_put_u32(nlh, NFTA_SET_FLAGS, htonl(flags));
-	mnl_attr_put_u32(nlh, NFTA_SET_KEY_TYPE, 0); /* for people only */
+	mnl_attr_put_u32(nlh, NFTA_SET_KEY_TYPE, 0); /* only people read it */
 	mnl_attr_put_u32(nlh, NFTA_SET_KEY_LEN, htonl(key_len));
 	mnl_attr_put_u32(nlh, NFTA_SET_ID, htonl(id));
 	return nlh;
@@ -275,7 +278,7 @@ void es_nf_nft_add_counter(struct es_nf_nft *nft, const char *counter)
 	done(nft, nlh);
 }
 
-/* @data: what is added to */
+/* @data: the sum to add to */
 static int on_counter(const struct nlmsghdr *nlh, void *data)
 {
 	unsigned long long *sum = data;
@@ -342,7 +345,9 @@ void es_nf_nft_end_expression(struct es_nf_nft *nft, struct nlattr *nest)
 	mnl_attr_nest_end(nft->rule, nest);
 }
 
-/* An expression that moves what @key names into or from register 1; the attributes' numbers are the expression's own. */
+/*
+ * An expression that moves @key to or from register 1. Attributes have different numbers in each expression.
+ */
 static void put_key(struct es_nf_nft *nft, const char *name, __u16 key_attr, unsigned int key, __u16 reg_attr)
 {
 	struct nlattr *nest;
@@ -513,7 +518,7 @@ void es_nf_nft_target(struct es_nf_nft *nft, const char *name, unsigned int revi
 		     aligned);
 	es_nf_nft_end_expression(nft, nest);
 	mnl_attr_nest_end(nft->rule, nft->rule_expressions);
-	nft->rule_expressions = NULL; /* it is the rule's last one */
+	nft->rule_expressions = NULL; /* the target is the rule's last expression */
 	nest = mnl_attr_nest_start(nft->rule, NFTA_RULE_COMPAT);
 	mnl_attr_put_u32(nft->rule, NFTA_RULE_COMPAT_PROTO, htonl(IPPROTO_TCP));
 	mnl_attr_put_u32(nft->rule, NFTA_RULE_COMPAT_FLAGS, 0);

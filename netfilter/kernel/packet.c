@@ -7,7 +7,7 @@
 #include "kmod/core/headers.h"
 #include "netfilter/kernel/packet.h"
 
-#define ES_NF_SAID_MAX 0xffff /* bytes, as a header can say */
+#define ES_NF_SAID_MAX 0xffff /* bytes; the largest length that a header can hold */
 
 static int es_nf_ip_read4(const uint8_t *bytes, size_t len, struct es_nf_ip *ret)
 {
@@ -75,7 +75,7 @@ static void es_nf_packet_addresses(const struct es_nf_ip *ip, struct es_packet *
 	}
 }
 
-/* @full_len: of the packet, up to the end of what TCP carries */
+/* @full_len: the packet's length without padding */
 static int es_nf_packet_read(const uint8_t *bytes, size_t len, const struct es_nf_ip *ip, size_t full_len,
 			     struct es_packet *ret_pkt, struct es_segment *ret_seg)
 {
@@ -135,7 +135,7 @@ int es_nf_packet_is_whole(const uint8_t *bytes, const struct es_packet *pkt, con
 	size_t at = es_packet_ip_len(pkt), len = ES_NF_TCP_LEN + pkt->options_len + seg->len;
 	__u32 sum = ES_HEADER_TCP + (__u32)len + es_nf_packet_sum(bytes + at, len);
 
-	/* Both addresses, one behind the other. */
+	/* The two addresses are adjacent. */
 	sum += pkt->is_v6 ? es_nf_packet_sum(bytes + 8, 32) : es_nf_packet_sum(bytes + 12, 8);
 	return es_csum_fold(sum) == 0xffff;
 }

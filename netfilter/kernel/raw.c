@@ -21,7 +21,7 @@ void es_nf_raw_close(struct es_nf_raw *raw)
 
 int es_nf_raw_open(struct es_nf_raw *raw, __u32 mark)
 {
-	/* With this protocol, their headers are ours in both families. */
+	/* IPPROTO_RAW: the IP header is part of what we send, in both families. */
 	raw->v6 = socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
 	raw->v4 = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
 	if (raw->v4 < 0 || (mark && setsockopt(raw->v4, SOL_SOCKET, SO_MARK, &mark, sizeof(mark))) ||

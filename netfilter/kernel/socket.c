@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Asks the kernel for the socket of one flow.
- */
+/* Asks the kernel for a flow's socket. */
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
@@ -13,10 +11,10 @@
 
 #define ES_ALL_STATES 0xfffU
 
-/* tcpi_rcv_wnd, which headers before 6.2 do not have: behind tcpi_snd_wnd, which is the last one there. */
+/* Offset of tcpi_rcv_wnd, which headers before 6.2 lack: it follows tcpi_snd_wnd, the last field there. */
 #define ES_RCV_WND_AT 232
 
-/* The attribute is aligned to 4 bytes, its numbers have 8. */
+/* The attribute is aligned to 4 bytes; these numbers need 8. */
 static __u64 sent_of(const struct tcp_info *info)
 {
 	__u64 all, again;
@@ -72,7 +70,7 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 	return MNL_CB_STOP;
 }
 
-/* A request about the socket of a flow, whichever it is. */
+/* A request about a flow's socket, in any state. */
 static struct inet_diag_req_v2 *begin(struct es_nf_netlink *nl, void *buf, unsigned int type,
 				      unsigned int flags, const struct es_flow *flow,
 				      struct nlmsghdr **ret_nlh)

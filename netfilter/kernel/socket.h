@@ -2,13 +2,11 @@
 #ifndef ES_NETFILTER_KERNEL_SOCKET_H
 #define ES_NETFILTER_KERNEL_SOCKET_H
 
-/*
- * What socket a flow has here, by sock_diag.
- */
+/* Which socket a flow has here, by sock_diag. */
 #include "kmod/core/flow.h"
 #include "netfilter/kernel/netlink.h"
 
-/* The kernel's states, which netinet/tcp.h and linux/tcp.h define in ways that exclude each other. */
+/* The kernel's states. netinet/tcp.h and linux/tcp.h define them, but cannot be included together. */
 enum es_nf_tcp_state {
 	ES_NF_TCP_ESTABLISHED = 1,
 	ES_NF_TCP_SYN_RECV = 3,
@@ -20,19 +18,19 @@ enum es_nf_tcp_state {
 
 /**
  * struct es_nf_socket
- * @rqueue, @wqueue: bytes that the server has not read, and that the client has not acknowledged; of a listening
- *                   socket, connections that wait, and how many may
- *                   (where a server listens with MPTCP, it is the first subflow that listens, and in whose queue they wait)
- * @state: the kernel's; ES_NF_TCP_LISTEN: the flow has no socket, and would get one from this
- * @is_accepted: a connection that its server has accepted
- * @received: bytes of its client's that a connection has got; @acked: bytes that its client has acknowledged; @sent: bytes
- *            that were sent to it, 0 where the kernel does not tell (before 4.19)
- * @unsent: of @wqueue, what was not sent yet
- * @heard_ms: since its client acknowledged something last, or nothing anew
- * @quiet_ms: since data came or went last; @said_last: it has sent some, and nothing has come since
- * @rcv_wscale, @snd_wscale: of a connection, what it really uses
- * @rcv_wnd: how wide its window is; where the kernel does not tell (before 6.2), at the most
- * @cookie: by which the kernel knows this very socket
+ * @rqueue, @wqueue: bytes that the server has not read, and that the client has not acknowledged; for a
+ * listening socket, connections that wait, and how many may. If the server listens with MPTCP, this is the
+ * first subflow's socket, in whose queue they wait.
+ * @state: the kernel's; ES_NF_TCP_LISTEN: the flow has no socket, and this one listens for it
+ * @is_accepted: the server has accepted the connection
+ * @received: bytes received from the client; @acked: bytes that the client has acknowledged; @sent: bytes
+ * sent to it, 0 where the kernel does not tell (before 4.19)
+ * @unsent: the part of @wqueue that was not sent yet
+ * @heard_ms: since the client's last acknowledgement
+ * @quiet_ms: since data was last received or sent; @said_last: data was sent, and none received since
+ * @rcv_wscale, @snd_wscale: the window scales in use
+ * @rcv_wnd: the receive window; its maximum where the kernel does not tell (before 6.2)
+ * @cookie: identifies this very socket
  */
 struct es_nf_socket {
 	__u64 received;
@@ -52,18 +50,22 @@ struct es_nf_socket {
 	__u8 snd_wscale;
 };
 
-/* es_nf_socket_look() - @nl: NETLINK_SOCK_DIAG. Returns 0; -ENOENT: nothing listens, either; or -errno. */
+/*
+ * es_nf_socket_look() - @nl: NETLINK_SOCK_DIAG. Returns 0; -ENOENT: no socket, and none listens; or -errno.
+ */
 int es_nf_socket_look(struct es_nf_netlink *nl, const struct es_flow *flow, struct es_nf_socket *ret_socket);
 
 /**
- * es_nf_socket_end() - do away with it; its client hears nothing of one that es_nf_socket_is_over()
- * Returns 0, also if it is gone; -EOPNOTSUPP where the kernel cannot (CONFIG_INET_DIAG_DESTROY; older ones, what is over); or -errno.
+ * es_nf_socket_end() - destroy it. If es_nf_socket_is_over(), the client gets no RST.
+ * Returns 0, also if it is already gone; -EOPNOTSUPP where the kernel cannot (CONFIG_INET_DIAG_DESTROY; older
+ * kernels, if it is over); or -errno.
  */
 int es_nf_socket_end(struct es_nf_netlink *nl, const struct es_flow *flow, const struct es_nf_socket *socket);
 
 /*
- * es_nf_socket_is_over() - has its server closed it, and does nobody have it any more? It answers what comes late, and would answer a new
- * connection of these ports, too: in FIN_WAIT2 it waits for the client's FIN, which may never come.
+ * es_nf_socket_is_over() - has its server closed it, and does no process have it any more? It answers late
+ * packets, and would also answer a new connection of the same ports. In FIN_WAIT2 it waits for the client's
+ * FIN, which may never arrive.
  */
 static inline int es_nf_socket_is_over(const struct es_nf_socket *socket)
 {
@@ -71,13 +73,16 @@ static inline int es_nf_socket_is_over(const struct es_nf_socket *socket)
 	       (socket->state == ES_NF_TCP_FIN_WAIT2 && !socket->is_accepted);
 }
 
-/* es_nf_socket_is_half() - is it of a handshake that is not over? */
+/* es_nf_socket_is_half() - is its handshake unfinished? */
 static inline int es_nf_socket_is_half(const struct es_nf_socket *socket)
 {
 	return socket->state == ES_NF_TCP_SYN_RECV || socket->state == ES_NF_TCP_NEW_SYN_RECV;
 }
 
-/* es_nf_socket_is_connection() - is it one that packets of the flow go to, and not one that is over, or may be? */
+/*
+ * es_nf_socket_is_connection() - is it a connection that gets the flow's packets, and neither listening, half
+ * open nor in TIME_WAIT?
+ */
 static inline int es_nf_socket_is_connection(const struct es_nf_socket *socket)
 {
 	return socket->state != ES_NF_TCP_LISTEN && socket->state != ES_NF_TCP_TIME_WAIT &&

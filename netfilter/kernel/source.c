@@ -13,7 +13,7 @@
 #include "netfilter/kernel/netlink.h"
 #include "netfilter/kernel/source.h"
 
-/* Before the main table; ours says nothing of packets without the mark. */
+/* Before the main table. Our rule only matches packets with the mark. */
 #define ES_PRIORITY 1000
 
 static const unsigned char families[] = {AF_INET, AF_INET6};
@@ -28,8 +28,8 @@ int es_nf_source_is_strict(void)
 		return -errno;
 	got = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	return got > 0 &&
-	       strtol(text, NULL, 10) == 1; /* our device's own is 0, and the greater of both counts */
+	/* The greater of this and our device's value counts, and ours is 0. */
+	return got > 0 && strtol(text, NULL, 10) == 1;
 }
 
 static int change_rule(struct es_nf_netlink *nl, unsigned char family, unsigned int type, unsigned int flags)

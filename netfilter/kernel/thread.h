@@ -2,9 +2,7 @@
 #ifndef ES_NETFILTER_KERNEL_THREAD_H
 #define ES_NETFILTER_KERNEL_THREAD_H
 
-/*
- * Threads of the datapath. Signals are the control thread's.
- */
+/* Threads of the datapath. They block all signals, which the control thread handles. */
 #include <pthread.h>
 #include <signal.h>
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Makes the tun device by which packets come in that no wire brought.
- */
+/* Makes the tun device. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +16,12 @@
 #include "netfilter/kernel/tun.h"
 
 /*
- * Without any address, a device has no packet that the check of sources (rp_filter 2) lets through. This one no
- * other machine can ask for by ARP, and nothing is sent from it.
+ * With rp_filter 2, a device without an address drops every packet. No other machine can ask for this address
+ * by ARP, and nothing is sent from it.
  */
 #define ES_ADDRESS "127.254.254.1"
 
-/* Before it is on: nothing that the kernel would send by it on its own, as it does to find routers of IPv6. */
+/* Call this before the device is up: it keeps the kernel from sending router solicitations by it. */
 static int configure(struct es_nf_netlink *nl, unsigned int index)
 {
 	char buf[512];
@@ -50,8 +48,8 @@ static int configure(struct es_nf_netlink *nl, unsigned int index)
 }
 
 /*
- * Where IPv6 is off for devices that are new, it would take nothing of it. It is ours alone, and has no address of IPv6; so there
- * is no harm in its being on where nothing needs it. Nor can more be done about it if it stays off.
+ * Lets the device take IPv6 even if disable_ipv6 is the default for new devices. It is ours alone and has no
+ * IPv6 address, so that does no harm. If it fails, nothing more can be done.
  */
 static void allow_v6(const struct es_nf_tun *tun)
 {
@@ -111,7 +109,7 @@ static int set_up(struct es_nf_tun *tun, struct es_nf_why *why)
 		return es_nf_why(why, rc, "%s cannot be set up: %s", tun->name, strerror(-rc));
 	rc = es_nf_source_is_strict();
 	if (rc <= 0)
-		return 0; /* no sysctl, no check */
+		return 0; /* without the sysctl, there is no check */
 	tun->is_marked = 1;
 	return es_nf_source_set(tun, why);
 }

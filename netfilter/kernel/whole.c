@@ -9,17 +9,17 @@
 #include <string.h>
 #include "netfilter/kernel/whole.h"
 
-#define ES_LOOKS 8 /* at a table that is being changed */
+#define ES_LOOKS 8 /* tries, if the table is being changed */
 
-/* FNV-1a: nobody gains by a collision who may change rules. */
+/* FNV-1a. A collision is useless to an attacker: whoever can change rules needs none. */
 #define ES_FNV_BASIS 0xcbf29ce484222325ULL
 #define ES_FNV_PRIME 0x100000001b3ULL
 
-/* Ours have no more sets. Of a table that has, NFTA_TABLE_USE says so. */
+/* Our tables have no more sets. NFTA_TABLE_USE, which is hashed, tells if a table has. */
 #define ES_SETS	    4
 #define ES_SET_NAME 32
 
-/* @sets: the names of the table's, @set_count of them */
+/* @sets: names of the table's sets, @set_count of them */
 struct look {
 	const char *table;
 	struct es_nf_whole whole;
@@ -41,7 +41,7 @@ static void digest(struct es_nf_whole *whole, const struct nlattr *attr)
 	whole->digest = digested(whole->digest, attr);
 }
 
-/* NFTA_TABLE_USE counts its chains, sets and objects. */
+/* NFTA_TABLE_USE counts the table's chains, sets and objects. */
 static int on_table(const struct nlmsghdr *nlh, void *data)
 {
 	struct look *look = data;
@@ -62,7 +62,7 @@ static int on_rule(const struct nlmsghdr *nlh, void *data)
 	struct look *look = data;
 	const struct nlattr *attr;
 
-	/* A kernel that does not look for one table alone tells of all. */
+	/* Old kernels ignore the table's name in the request and list all tables. */
 	mnl_attr_for_each(attr, nlh, sizeof(struct nfgenmsg))
 	{
 		if (mnl_attr_get_type(attr) == NFTA_RULE_TABLE &&
@@ -97,7 +97,7 @@ static int on_set(const struct nlmsghdr *nlh, void *data)
 		    mnl_attr_get_payload_len(attr) >= sizeof(flags))
 			flags = ntohl(mnl_attr_get_u32(attr));
 	}
-	/* What rules fill changes by itself: its elements are not looked at. */
+	/* Rules fill and empty sets with NFT_SET_EVAL, so their elements are not hashed. */
 	if (name)
 		digest(&look->whole, name);
 	if (name && !(flags & NFT_SET_EVAL) && look->set_count < ES_SETS &&
@@ -107,7 +107,7 @@ static int on_set(const struct nlmsghdr *nlh, void *data)
 	return MNL_CB_OK;
 }
 
-/* The kernel tells of elements as they lie in its tables, so what is known of each is added up. */
+/* The kernel lists elements in no fixed order, so their hashes are added up. */
 static void add_element(struct look *look, const struct nlattr *element)
 {
 	__u64 sum = ES_FNV_BASIS;
@@ -177,7 +177,7 @@ static int look_once(struct es_nf_netlink *nl, unsigned char family, struct look
 	return rc;
 }
 
-/* Returns 0; -ENOENT: there is no such table; -EINTR: it changes all the time; or -errno. */
+/* Returns 0; -ENOENT: there is no such table; -EINTR: it keeps changing; or -errno. */
 static int look_at(struct es_nf_netlink *nl, unsigned char family, struct look *look)
 {
 	int rc = -EINTR;

@@ -3,8 +3,8 @@
 #define ES_NETFILTER_KERNEL_WHOLE_H
 
 /*
- * Is a table of nf_tables as it was set? Operators share the kernel with us: `nft flush table`, `nft delete rule`, `nft add element`
- * and a table that is put to sleep (flags dormant) leave the table itself where it was.
+ * Is a table of nf_tables still as it was set? Operators share the kernel with us: after `nft flush table`,
+ * `nft delete rule`, `nft add element` or the flag dormant, the table itself is still there.
  */
 #include "kmod/core/types.h"
 #include "netfilter/kernel/netlink.h"
@@ -12,8 +12,8 @@
 /**
  * struct es_nf_whole - what a table looked like
  * @rules: how many were set
- * @digest: of its rules, in their order, of the elements of its sets, in any, and of what the kernel says of the table itself. The rules
- * must have nothing that changes by itself, as counters do, but for such as have a name, to which they refer.
+ * @digest: hash of the rules in their order, of the elements of the sets in any order, and of the table's
+ * flags and use. Rules must contain nothing that changes by itself, such as anonymous counters.
  */
 struct es_nf_whole {
 	__u64 digest;
@@ -22,16 +22,15 @@ struct es_nf_whole {
 
 /**
  * es_nf_whole_note() - remember the table that was just set
- * @family: NFPROTO_IPV4, NFPROTO_IPV6, NFPROTO_NETDEV; @rules: how many the transaction has put into it. If somebody was so quick as to
- * take some away already, the table is not whole.
- * Returns 0 or -errno.
+ * @family: NFPROTO_IPV4, NFPROTO_IPV6 or NFPROTO_NETDEV; @rules: how many the transaction put into it. If
+ * somebody has already removed some, es_nf_whole_is() will say so. Returns 0 or -errno.
  */
 int es_nf_whole_note(struct es_nf_netlink *nl, unsigned char family, const char *table, size_t rules,
 		     struct es_nf_whole *ret_whole);
 
 /**
- * es_nf_whole_is() - is it still so?
- * Returns 1, also while somebody is changing rules, who is to be asked about again when he has; 0; or -errno.
+ * es_nf_whole_is() - is the table still as it was?
+ * Returns 1; 0; or -errno. While somebody keeps changing rules, it returns 1: ask again after that.
  */
 int es_nf_whole_is(struct es_nf_netlink *nl, unsigned char family, const char *table,
 		   const struct es_nf_whole *whole);
