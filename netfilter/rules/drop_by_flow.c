@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Composes the rules that remember whose flows are others'.
- */
+/* Composes the rules that remember flows. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netfilter.h>
@@ -13,11 +11,11 @@
 
 #define ES_CHAIN "remember"
 
-/* Shorter than what it takes a client to repeat something twice: of a flow whose state has changed, the repetition is heard. */
+/* Shorter than a client's second repetition: if the flow's state has changed meanwhile, that one is heard. */
 #define ES_LIFE_MS 250
-#define ES_MOST	   65536 /* flows; of more than that, each packet is asked about */
+#define ES_MOST	   65536 /* flows; beyond that, every packet goes to the daemon */
 
-/* A set, and the counter of what is dropped by it. */
+/* A set of flows, and the counter of packets that were dropped by it. */
 struct memory {
 	const char *name;
 	__u32 id;
@@ -30,7 +28,7 @@ static const struct memory *const memories[] = {&others, &given, &gone};
 
 static const unsigned char families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
 
-/* Both addresses, of which the source is the first, and both ports. */
+/* Source address, destination address, and both ports. */
 static unsigned int key_len(const struct es_nf_nft *nft)
 {
 	return nft->family == NFPROTO_IPV4 ? 12 : 36;
@@ -45,7 +43,7 @@ static void load_key(struct es_nf_nft *nft)
 	es_nf_nft_load_payload_to(nft, NFT_REG32_00 + ports / 4, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 4);
 }
 
-/* What is of a flow in @memory, and not in @unless, which may be NULL. */
+/* Drops packets whose flow is in @memory and not in @unless, which may be NULL. */
 static void put_drop(struct es_nf_nft *nft, const struct memory *memory, const struct memory *unless)
 {
 	load_key(nft);
@@ -57,7 +55,7 @@ static void put_drop(struct es_nf_nft *nft, const struct memory *memory, const s
 	es_nf_nft_end_rule(nft);
 }
 
-/* A packet that says nothing, with a TCP header of so many words. */
+/* Drops bare acknowledgements with a TCP header of @words words. */
 static void put_bare(struct es_nf_nft *nft, const char *chain, __u8 words)
 {
 	es_nf_nft_begin_rule(nft, chain);
@@ -72,7 +70,7 @@ static void match_mark(struct es_nf_nft *nft, __u32 mark)
 	es_nf_nft_match(nft, &mark, sizeof(mark));
 }
 
-/* For the whole time from now on. */
+/* Each packet renews the flow's time. */
 static void put_memory(struct es_nf_nft *nft, __u32 mark, const struct memory *memory)
 {
 	struct nlattr *nest;
@@ -88,7 +86,7 @@ static void put_memory(struct es_nf_nft *nft, __u32 mark, const struct memory *m
 	es_nf_nft_end_rule(nft);
 }
 
-/* Where there is no room for the flow, the packet is dropped all the same. */
+/* Drops the packet even if the set was full. */
 static void put_end(struct es_nf_nft *nft, __u32 mark)
 {
 	match_mark(nft, mark);
@@ -110,10 +108,10 @@ void es_nf_drop_by_flow_put(struct es_nf_nft *nft, const char *chain)
 	es_nf_nft_begin_rule(nft, chain);
 	es_nf_match_flags(nft, ES_TCP_SYN, 0);
 	put_drop(nft, &others, NULL);
-	/* Without options, or with timestamps. */
+	/* without TCP options, or with timestamps */
 	put_bare(nft, chain, 5);
 	put_bare(nft, chain, 8);
-	/* Another connection of the same ports, perhaps. */
+	/* A flow in @given has had a new SYN, so this may be another connection of the same ports. */
 	es_nf_nft_begin_rule(nft, chain);
 	es_nf_match_flags(nft, ES_TCP_SYN, 0);
 	put_drop(nft, &gone, &given);

@@ -20,11 +20,11 @@
 #define ES_ENDPOINTS "services"
 #define ES_SLOTS     "slots"
 
-/* Elements of a message: a nest, of which each takes at most 24 bytes, has no more than 65535. */
+/* Elements in one message: each takes at most 24 bytes, of the 65535 that a nest can have. */
 #define ES_ELEMENTS    2000
-#define ES_ELEMENT_MAX 40 /* of an endpoint */
+#define ES_ELEMENT_MAX 40 /* bytes; an endpoint */
 
-/* A part of what is looked for takes whole registers, of four bytes. */
+/* Each part of a concatenated key fills whole registers of four bytes. */
 #define ES_REGISTER 4
 
 static const unsigned char families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
@@ -118,7 +118,7 @@ static void put_endpoints(struct es_nf_nft *nft, const struct es_nf_drop_by_ring
 	es_nf_nft_end_elements(nft);
 }
 
-/* In network byte order, as intervals are compared. */
+/* In network byte order, in which intervals are compared. */
 static void put_slots(struct es_nf_nft *nft, const struct es_nf_drop_by_ring *o)
 {
 	__u32 at = 0, from, to, n = 0;
@@ -142,7 +142,7 @@ static void put_slots(struct es_nf_nft *nft, const struct es_nf_drop_by_ring *o)
 static void put_rule(struct es_nf_nft *nft, const struct es_nf_drop_by_ring *o)
 {
 	const unsigned int len = address_len(nft->family), source = nft->family == NFPROTO_IPV4 ? 12 : 8;
-	/* Of four bytes each; they begin where the large ones do. */
+	/* Registers of four bytes each, from where register 1 begins. */
 	const unsigned int first = NFT_REG32_00, behind = NFT_REG32_00 + len / ES_REGISTER;
 	const __u32 established = 1U << (IP_CT_ESTABLISHED + 1), none = 0;
 	struct nlattr *nest;
@@ -181,7 +181,7 @@ static void put_rule(struct es_nf_nft *nft, const struct es_nf_drop_by_ring *o)
 static int make(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *o, unsigned char family, int anew,
 		struct es_nf_whole *ret_whole)
 {
-	/* Each interval has two elements; the rest has room in a buffer of the usual size, but for the endpoints. */
+	/* An interval takes two elements. Apart from endpoints, all else fits into the usual room. */
 	const size_t room =
 		2 * ES_NF_NETLINK_ROOM + (size_t)ES_RING_SLOTS * 24 + (size_t)o->count * ES_ELEMENT_MAX;
 	int rc;
@@ -201,7 +201,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *o, un
 	es_nf_nft_add_counter(&nft, ES_COUNTER);
 	put_endpoints(&nft, o);
 	put_slots(&nft, o);
-	/* Behind the connection tracking, before the rules that give packets to the daemon. */
+	/* After conntrack, and before the rules that give packets to the daemon. */
 	es_nf_nft_add_base_chain(&nft, ES_CHAIN, NF_INET_PRE_ROUTING, ES_NF_PRIORITY_DROP_BY_RING);
 	put_rule(&nft, o);
 	rc = es_nf_nft_commit(&nft);
@@ -209,7 +209,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *o, un
 	return rc ? rc : es_nf_whole_note(nl, family, nft.table, nft.rules, ret_whole);
 }
 
-/* Where there is no table yet, or one that is not like ours, it is made anew. */
+/* Makes the table anew if it does not exist, or cannot be changed into ours. */
 static int set(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *o, unsigned char family, int anew,
 	       struct es_nf_whole *ret_whole)
 {
@@ -229,7 +229,7 @@ int es_nf_drop_by_ring_set(struct es_nf_netlink *nl, const struct es_nf_drop_by_
 			     : es_nf_nft_remove_table(nl, families[i], ES_NF_DROP_BY_RING_TABLE);
 	if (!rc)
 		return 0;
-	/* One that is left would be of the ring before. */
+	/* A table that stays would drop by the previous ring. */
 	(void)es_nf_drop_by_ring_remove(nl);
 	if (rc == -ENOENT)
 		return es_nf_why(why, rc,

@@ -3,13 +3,13 @@
 #define ES_NETFILTER_RULES_DROP_BY_RING_H
 
 /*
- * Where the cluster's ring_hash is jhash, nf_tables can tell whose a packet is, and drop in the kernel what this node only
- * overhears: a table of its own for each family, in front of the rules of rules.h. Packets of connections that are here pass,
- * as conntrack knows them; of the others, those whose slot of the ring this node has nothing to do with are counted and dropped.
- *
- * What is dropped there this node has not heard: no SYN, no first request of another node's (kmod/core/overheard.h). Whoever
- * gives it more slots must say so (es_datapath_hears_anew()). And a service with inspect = every is left out: there this node may
- * have moved the connection away and be the one that answers for it, which no slot tells.
+ * Where the cluster's ring_hash is jhash, nf_tables can compute a packet's slot. So a table for each family,
+ * before the rules of rules.h, drops packets that this node only overhears. Packets of connections that are
+ * here pass, as conntrack knows them. Of the others, those in slots that do not concern this node are counted
+ * and dropped. This node does not hear what is dropped here: no SYN and no first request of another node's
+ * (kmod/core/overheard.h). When it gets more slots, that must be told (es_nf_drop_by_ring_gains()). Services
+ * with inspect = every are left out: this node may have moved such a connection away and still answer for it,
+ * whatever its slot.
  */
 #include "kmod/core/abi.h"
 #include "kmod/core/neighbour.h"
@@ -29,8 +29,8 @@ struct es_nf_endpoint {
 
 /**
  * struct es_nf_drop_by_ring - what the tables depend on
- * @seed: as of es_flow_hash(); 0: there are none
- * @count: of endpoints; @answered: a bit for each slot, as of struct es_node_ring
+ * @seed: as for es_flow_hash(); 0: no tables
+ * @count: number of endpoints; @answered: a bit for each slot, as in struct es_node_ring
  */
 struct es_nf_drop_by_ring {
 	__u32 public_ifindex;
@@ -43,36 +43,43 @@ struct es_nf_drop_by_ring {
 _Static_assert(sizeof(struct es_nf_drop_by_ring) == 16 + 20 * ES_NF_DROP_BY_RING_MAX + ES_RING_SLOTS / 8,
 	       "no padding: two are compared as bytes");
 
-/* es_nf_drop_by_ring_of() - of what is in force */
+/* es_nf_drop_by_ring_of() - from the configuration and ring in force */
 void es_nf_drop_by_ring_of(const struct es_config *config, const struct es_node_ring *ring,
 			   struct es_nf_drop_by_ring *ret_overheard);
 
 /**
- * es_nf_drop_by_ring_next() - the next slots, in order, that are other nodes'
- * @at: where to look from, 0 at first; moved behind them
- * Returns 1: from @ret_from to before @ret_to; or 0: there are no more.
+ * es_nf_drop_by_ring_next() - find the next range of slots of other nodes
+ * @at: where to begin, 0 at first; set to where to go on
+ * Returns 1: slots from @ret_from to before @ret_to; 0: there are no more.
  */
 int es_nf_drop_by_ring_next(const struct es_nf_drop_by_ring *overheard, __u32 *at, __u32 *ret_from,
 			    __u32 *ret_to);
 
-/* es_nf_drop_by_ring_gains() - is there a slot in @after that is not in @before? Its packets were dropped so far, and not heard. */
+/*
+ * es_nf_drop_by_ring_gains() - is a slot in @after that is not in @before? Its packets have been dropped
+ * unheard so far.
+ */
 int es_nf_drop_by_ring_gains(const __u64 before[ES_RING_SLOTS / 64], const __u64 after[ES_RING_SLOTS / 64]);
 
 /**
- * es_nf_drop_by_ring_set() - set the tables, each in one transaction; or take them away, if there are to be none
- * @anew: as of es_nf_nft_begin_table(); otherwise they are, too, where it needs be.
- * What they have counted so far is lost: es_nf_drop_by_ring_count() has it before.
+ * es_nf_drop_by_ring_set() - set the tables, each in one transaction; or remove them if there are to be none
+ * @anew: as for es_nf_nft_begin_table(); a table that cannot be changed is made anew in any case
  * @ret_whole: for es_nf_drop_by_ring_are_whole()
- * Returns 0; or -errno, with @why: none is there then.
+ * Resets the counters: call es_nf_drop_by_ring_count() before. Returns 0; or -errno, with @why, and no table
+ * is there.
  */
 int es_nf_drop_by_ring_set(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *overheard, int anew,
 			   struct es_nf_rules_whole *ret_whole, struct es_nf_why *why);
 
-/* es_nf_drop_by_ring_are_whole() - are all tables as they were set, with each slot? 1, 0 or -errno. */
+/*
+ * es_nf_drop_by_ring_are_whole() - are all tables as they were set, with each slot? Returns 1, 0 or -errno.
+ */
 int es_nf_drop_by_ring_are_whole(struct es_nf_netlink *nl, const struct es_nf_drop_by_ring *overheard,
 				 const struct es_nf_rules_whole *whole);
 
-/* es_nf_drop_by_ring_count() - how many packets were dropped since it was asked last. What cannot be read is none. */
+/*
+ * es_nf_drop_by_ring_count() - packets dropped since the last call; a counter that cannot be read counts as 0
+ */
 unsigned long long es_nf_drop_by_ring_count(struct es_nf_netlink *nl);
 
 /* es_nf_drop_by_ring_remove() - Returns 0, also if there are none, or -errno. */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Keeps the rule for whose sake the kernel has its SYNPROXY hook.
- */
+/* Keeps the rule that keeps the kernel's SYNPROXY hook. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netfilter.h>
@@ -17,7 +15,7 @@
 #include "netfilter/kernel/marks.h"
 #include "netfilter/kernel/match.h"
 
-#define ES_CHAIN "never" /* no packet comes here */
+#define ES_CHAIN "never" /* no packet enters it */
 
 static const unsigned char families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
 
@@ -28,7 +26,7 @@ static size_t families_of(const struct es_nf_hook *hook)
 
 static void put_synproxy(struct es_nf_nft *nft, enum es_nf_hook_way way)
 {
-	/* What the target would answer, if ever a packet came to it. */
+	/* The target would answer so, if a packet ever reached it. */
 	struct xt_synproxy_info info = {.options = XT_SYNPROXY_OPT_MSS, .mss = 1460};
 	struct nlattr *nest;
 
@@ -45,7 +43,7 @@ static void put_synproxy(struct es_nf_nft *nft, enum es_nf_hook_way way)
 	es_nf_nft_end_rule(nft);
 }
 
-/* Entries have room for labels as long as there is a rule that could set one. */
+/* The kernel makes room for labels in entries while a rule exists that could set one. */
 static void put_label(struct es_nf_nft *nft)
 {
 	unsigned long none[ES_NF_LABEL_BYTES / sizeof(long)] = {};
@@ -56,7 +54,10 @@ static void put_label(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-/* The hook's last packet of a handshake, which it sends by `lo` and outside of any zone, must not be what finishes it (rebuild.c). */
+/*
+ * The hook ends a handshake with a packet by `lo`, outside of any zone. That one must not finish it
+ * (rebuild.c).
+ */
 static void put_quiet(struct es_nf_nft *nft)
 {
 	const char name[IF_NAMESIZE] = "lo";
@@ -70,8 +71,8 @@ static void put_quiet(struct es_nf_nft *nft)
 }
 
 /*
- * The listening socket's answer to a SYN that is not to become a connection any more (withdraw.h). It has changed its entry's state by
- * now, and the hook, which would finish the handshake, comes later.
+ * Drops the listening socket's answer to a SYN whose attempt was withdrawn (withdraw.h). The entry has
+ * changed its state by then; the hook, which would finish the handshake, comes after this chain.
  */
 static void put_withdrawn(struct es_nf_nft *nft)
 {
@@ -86,7 +87,7 @@ static void put_withdrawn(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-/* Behind the connection tracking. */
+/* After conntrack. */
 static void put_handshake_chain(struct es_nf_nft *nft)
 {
 	es_nf_nft_add_base_chain(nft, "handshake", NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
@@ -94,7 +95,7 @@ static void put_handshake_chain(struct es_nf_nft *nft)
 	put_withdrawn(nft);
 }
 
-/* @mark: what is put in place of our bits, of packets that come in by that device */
+/* @mark: replaces our bits of the mark, of packets from @device */
 static void put_mark(struct es_nf_nft *nft, const char *device, const char *chain, unsigned int hook,
 		     int priority, __u32 mark)
 {
@@ -112,7 +113,10 @@ static void put_mark(struct es_nf_nft *nft, const char *device, const char *chai
 	es_nf_nft_end_rule(nft);
 }
 
-/* While firewalls check sources by their rules, before the connection tracking; and while the kernel does, behind all rules. */
+/*
+ * Packets have the mark while firewalls check sources by rules, before conntrack, and while the kernel checks
+ * them, after all rules.
+ */
 static void put_marks(struct es_nf_nft *nft, const char *device)
 {
 	put_mark(nft, device, "mark", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW, ES_NF_MARK_SOURCE);
@@ -121,7 +125,7 @@ static void put_marks(struct es_nf_nft *nft, const char *device)
 	put_mark(nft, device, "routed", NF_INET_LOCAL_IN, NF_IP_PRI_FIRST, 0);
 }
 
-/* A rule of the operator's that looks at the interface, and not at the port, would leave it out. */
+/* An operator's zone rule that looks at the interface would not match our device. */
 static void put_zone(struct es_nf_nft *nft, const struct es_nf_hook_device *device)
 {
 	char name[IF_NAMESIZE] = "";
@@ -161,7 +165,7 @@ int es_nf_hook_set_as(struct es_nf_netlink *nl, const struct es_nf_hook_device *
 			put_zone(&nft, device);
 	}
 	rc = es_nf_nft_commit(&nft);
-	/* Both families have got the same rules. */
+	/* nft.rules counts one family, and both got the same rules. */
 	for (size_t i = 0; i < families_of(hook) && !rc; i++)
 		rc = es_nf_whole_note(nl, families[i], ES_NF_HOOK_TABLE, nft.rules, &hook->whole[i]);
 	return rc;
@@ -170,7 +174,7 @@ int es_nf_hook_set_as(struct es_nf_netlink *nl, const struct es_nf_hook_device *
 int es_nf_hook_set(struct es_nf_netlink *nl, const struct es_nf_hook_device *device,
 		   struct es_nf_hook *ret_hook, struct es_nf_why *why)
 {
-	/* The best first. */
+	/* Best first. */
 	static const struct es_nf_hook ways[] = {
 		{ES_NF_HOOK_NFT, 1, 1, {}},    {ES_NF_HOOK_NFT, 1, 0, {}},    {ES_NF_HOOK_COMPAT, 1, 1, {}},
 		{ES_NF_HOOK_COMPAT, 1, 0, {}}, {ES_NF_HOOK_NFT, 0, 1, {}},    {ES_NF_HOOK_NFT, 0, 0, {}},
@@ -240,7 +244,7 @@ int es_nf_hook_watched(struct es_nf_netlink *nl)
 	for (;;) {
 		ssize_t got = recv(mnl_socket_get_fd(nl->socket), buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC);
 
-		if (got >= 0 || errno == EINTR || errno == ENOBUFS) /* what is lost said no more */
+		if (got >= 0 || errno == EINTR || errno == ENOBUFS) /* lost messages say nothing else */
 			continue;
 		return errno == EAGAIN ? 0 : -errno;
 	}

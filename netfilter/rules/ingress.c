@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Composes the rules that make frames for a shared station MAC those of this host.
- */
+/* Composes the rules that accept frames for the shared MAC. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -20,7 +18,7 @@
 static void put_address(struct es_nf_nft *nft, const struct es_nf_rules *rules, const struct es_addr *address)
 {
 	const int is_v6 = !es_addr_is_v4(address);
-	const unsigned int len = is_v6 ? 16 : 4; /* the target's address stands behind the source's */
+	const unsigned int len = is_v6 ? 16 : 4; /* the destination address follows the source address */
 	const __be16 ip = htons(is_v6 ? ETH_P_IPV6 : ETH_P_IP);
 	const __u8 host = PACKET_HOST;
 
@@ -70,7 +68,10 @@ int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rul
 	rc = anew ? -EEXIST : set(nl, rules, device, 0, ret_whole);
 	if (rc)
 		rc = set(nl, rules, device, 1, ret_whole);
-	/* Of a family that is not built in, of a hook that is not; an interface that has just gone is missing, too. */
+	/*
+	 * The kernel lacks the family (EAFNOSUPPORT) or the hook (EOPNOTSUPP). ENOENT also means that the
+	 * interface has just gone.
+	 */
 	if (rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP || (rc == -ENOENT && if_nametoindex(device)))
 		return es_nf_why(why, -EOPNOTSUPP,
 				 "the kernel's nf_tables see no ingress (CONFIG_NF_TABLES_NETDEV, "
@@ -85,7 +86,7 @@ int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rul
 		  : 0;
 }
 
-/* Is there such a table, or with @type NFT_MSG_GETCHAIN its chain? Returns 1, 0 or -errno. */
+/* Is there the table, or with @type NFT_MSG_GETCHAIN its chain? Returns 1, 0 or -errno. */
 static int has(struct es_nf_netlink *nl, unsigned int type)
 {
 	char buf[256];
@@ -109,7 +110,7 @@ int es_nf_ingress_is_whole(struct es_nf_netlink *nl, const struct es_nf_whole *w
 {
 	int rc = has(nl, NFT_MSG_GETCHAIN);
 
-	/* With its interface, the kernel removes the chain, and leaves the table. */
+	/* When the interface goes, the kernel removes the chain and keeps the table. */
 	return rc > 0 ? es_nf_whole_is(nl, NFPROTO_NETDEV, ES_NF_INGRESS_TABLE, whole) : rc;
 }
 

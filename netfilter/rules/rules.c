@@ -22,25 +22,25 @@
 #include "netfilter/rules/drop_by_flow.h"
 #include "netfilter/rules/rules.h"
 
-#define ES_CAPTURE "capture" /* where packets begin */
-#define ES_SERVICE "service" /* what is for a service address */
-#define ES_EVERY   "every"   /* what clients say on connections that are here */
-#define ES_ENDED   "ended"   /* the same, of connections that are over */
-#define ES_LEASED  "leased"  /* the same, of nodes that have leases */
-#define ES_ANSWERS "answers" /* what the daemon sends */
-#define ES_REPLIES "replies" /* what servers send */
-#define ES_CLOSED  "closed"  /* what has come as far as the sockets */
+#define ES_CAPTURE "capture" /* where packets enter */
+#define ES_SERVICE "service" /* packets for a service address */
+#define ES_EVERY   "every"   /* clients' packets on connections here */
+#define ES_ENDED   "ended"   /* likewise, if the connection is over */
+#define ES_LEASED  "leased"  /* likewise, if nodes have leases */
+#define ES_ANSWERS "answers" /* packets that the daemon sends */
+#define ES_REPLIES "replies" /* packets that servers send */
+#define ES_CLOSED  "closed"  /* packets that have come as far as the sockets */
 
 static const unsigned char families[ES_NF_RULES_TABLES] = {NFPROTO_IPV4, NFPROTO_IPV6};
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 
-/* How packets come into the queue. */
+/* How a rule gives packets to the queue. */
 enum way {
-	WAY_NFT,    /* nf_tables' own expression */
+	WAY_NFT,    /* nf_tables' expression */
 	WAY_COMPAT, /* xtables' target */
 };
 
-/* struct how - what of the rules depends on what the kernel can do; @remembers: whose flows are others' (drop_by_flow.h) */
+/* struct how - what the kernel can do; @remembers: remember flows (drop_by_flow.h) */
 struct how {
 	enum way way;
 	int remembers;
@@ -57,7 +57,7 @@ static int have(const struct es_nf_rules *rules, unsigned char family)
 	return is_of(&rules->self, family) || es_nf_rules_serve(rules, family == NFPROTO_IPV6);
 }
 
-/* The rule's last expression. Without a reader, the queue drops; or it lets pass, if @bypasses. */
+/* The rule's last expression. While nobody reads the queue, packets are dropped, or pass if @bypasses. */
 static void put_queue(struct es_nf_nft *nft, enum way way, __u16 queue, int bypasses)
 {
 	const struct xt_NFQ_info_v3 info = {
@@ -85,7 +85,7 @@ static void put_accept(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-/* What says nothing. */
+/* Bare acknowledgements (es_nf_match_bare()). */
 static void put_bare(struct es_nf_nft *nft, const char *chain, __u8 words, __u8 says, int verdict)
 {
 	es_nf_nft_begin_rule(nft, chain);
@@ -95,8 +95,9 @@ static void put_bare(struct es_nf_nft *nft, const char *chain, __u8 words, __u8 
 }
 
 /*
- * With leases, packets pass that belong to proven connections, and answers to what this node has asked others. What else the
- * connection tracking knows, as of ssh to the service address, is for the node whose client it is now.
+ * With leases, two kinds of packets pass: those of proven connections, and replies to connections that this
+ * node has begun itself. Packets of other entries, such as those of ssh to the service address, are for the
+ * node that has the client now.
  */
 static void put_gate(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 {
@@ -120,8 +121,8 @@ static void put_gate(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 }
 
 /*
- * What a connection says that is leaving. The stack sends again what is dropped here, to be heard if the connection stays. Also
- * where no service inspects every request any more: one that did before a reload may have some that are leaving.
+ * Drops what a leaving connection sends. If it stays after all, the stack repeats this. Needed even if no
+ * service inspects every request any more: a reload may have changed that while connections were leaving.
  */
 static void put_held(struct es_nf_nft *nft)
 {
@@ -132,8 +133,9 @@ static void put_held(struct es_nf_nft *nft)
 }
 
 /*
- * At the end of each of a connection's two handshakes (rebuild.c), the hook tells the client a window that it knows. Nothing else
- * acknowledges while the connection is being made; the answer to a SYN that nobody listens for is a RST.
+ * At the end of each of a connection's two handshakes (rebuild.c), the hook sends the client a window update,
+ * which tells it nothing new. Nothing else acknowledges while a connection is being made; if nobody listens,
+ * a RST answers the SYN.
  */
 static void put_making_replies(struct es_nf_nft *nft)
 {
@@ -144,7 +146,7 @@ static void put_making_replies(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-/* What a server sends on a connection that is not proven. A SYN-ACK comes no further than to the hook. */
+/* What a server sends on an unproven connection. A SYN-ACK never gets further than the hook. */
 static void put_unproven_replies(struct es_nf_nft *nft, enum way way)
 {
 	es_nf_nft_begin_rule(nft, ES_REPLIES);
@@ -155,20 +157,26 @@ static void put_unproven_replies(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_end_rule(nft);
 }
 
-/* Behind the connection tracking, which knows the labels; and behind where operators mark packets, since by marks their routes are chosen. */
+/* After conntrack, which knows the labels, and after operators mark packets, since marks select routes. */
 static void put_replies_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
 {
 	es_nf_nft_add_base_chain(nft, ES_REPLIES, NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE + 1);
 	if (rules->holds)
 		put_held(nft);
-	/* With leases, the daemon learns from it that an answer is about to come (unproven.c), and drops it. */
+	/*
+	 * With leases, the hook's window update tells the daemon that a response is about to come
+	 * (unproven.c); the daemon drops it.
+	 */
 	if (rules->gate == ES_NF_GATE_CLOSED)
 		put_unproven_replies(nft, way);
 	else if (rules->holds)
 		put_making_replies(nft);
 }
 
-/* Most of what comes is acknowledgements of what was sent: without options, or with timestamps. Rarer ones cost more. */
+/*
+ * Most packets acknowledge what was sent, without options or with timestamps. These pass here, which is
+ * cheaper than the queue.
+ */
 static void put_every_chain(struct es_nf_nft *nft, enum way way)
 {
 	const __u8 says = ES_TCP_FIN | ES_TCP_SYN | ES_TCP_URG;
@@ -182,9 +190,11 @@ static void put_every_chain(struct es_nf_nft *nft, enum way way)
 }
 
 /*
- * Nearly all that comes is the acknowledgement of its end, and the client's own. That says which bytes it has twice if the server has
- * repeated its FIN; in the queue, the client's FIN would overtake it, and it would find a socket in TIME_WAIT. That answers once more,
- * and the RST of the client, which knows nothing any more, would end it.
+ * Nearly all that arrives for an ended connection is the acknowledgement of its end, and the client's FIN.
+ * Bare acknowledgements must not go through the queue. If the server has repeated its FIN, the client
+ * acknowledges it twice, and one that waited in the queue would be overtaken by the client's FIN. It would
+ * then find a socket in TIME_WAIT, which answers once more, and the client, which has forgotten the
+ * connection, would end it by a RST.
  */
 static void put_ended_chain(struct es_nf_nft *nft, enum way way)
 {
@@ -200,8 +210,9 @@ static void put_ended_chain(struct es_nf_nft *nft, enum way way)
 }
 
 /*
- * A connection that is over, or half so, has an entry for at most two minutes more, where open ones have five days: which of them
- * it is, no rule can tell. Where open ones are kept as shortly, what they say comes to the queue as well.
+ * A connection that is over, or half so, has an entry for at most two minutes more, while an open one has
+ * five days. No rule can tell them apart otherwise. If the operator keeps open ones as shortly, their packets
+ * go to the queue as well.
  */
 static void put_ended(struct es_nf_nft *nft, enum es_nf_gate gate)
 {
@@ -218,7 +229,7 @@ static void put_ended(struct es_nf_nft *nft, enum es_nf_gate gate)
 	es_nf_nft_end_rule(nft);
 }
 
-/* Nothing that comes for a connection that is not proven passes by itself. */
+/* No packet from the wire for an unproven connection passes by itself. */
 static void put_leased_chain(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 {
 	es_nf_nft_add_chain(nft, ES_LEASED);
@@ -253,8 +264,9 @@ static void put_every(struct es_nf_nft *nft, enum es_nf_gate gate,
 }
 
 /*
- * What comes from the wire for a connection that is just being made: whoever reads the queue makes it, and gives the packet to
- * the stack when it is there (attempts.h). If it is not to be made any more (withdraw.h), that is of a flow that is not here.
+ * Packets from the wire for a connection that is just being made wait: the queue's reader makes it, and then
+ * gives them to the stack (attempts.h). If the attempt was withdrawn (withdraw.h), the reader treats them as
+ * of a flow that is not here.
  */
 static void put_making(struct es_nf_nft *nft, enum way way)
 {
@@ -264,7 +276,9 @@ static void put_making(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_end_rule(nft);
 }
 
-/* What is for a service address: for this node, whatever the MAC said; its own connections pass. */
+/*
+ * Packets for a service address are this host's, whatever their MAC said. Packets of connections here pass.
+ */
 static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, const struct how *how)
 {
 	const enum way way = how->way;
@@ -313,7 +327,10 @@ static void put_service(struct es_nf_nft *nft, const struct es_nf_rules *rules, 
 	es_nf_nft_end_rule(nft);
 }
 
-/* Neighbours who ask for the address ask its group (kmod/core/neighbour.h); who asks again, the address itself. */
+/*
+ * Neighbours ask for the address at its multicast group (kmod/core/neighbour.h), and when they ask again, at
+ * the address itself.
+ */
 static void put_solicitations(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 			      const struct es_addr *address, enum way way)
 {
@@ -332,7 +349,7 @@ static void put_solicitations(struct es_nf_nft *nft, const struct es_nf_rules *r
 	es_nf_nft_end_rule(nft);
 }
 
-/* Messages come to the handover port, and their answers from there. */
+/* Messages go to the handover port, and their answers come from it. */
 static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules, unsigned int ifindex,
 			 enum way way)
 {
@@ -348,7 +365,10 @@ static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 	}
 }
 
-/* An ICMP error to the cluster address by the public interface: whether it is about a message is looked at there. */
+/*
+ * An ICMP error to the cluster address by the public interface; the daemon finds out whether it is about a
+ * message.
+ */
 static void put_error(struct es_nf_nft *nft, const struct es_nf_rules *rules, __u8 mask, __u8 type,
 		      enum way way)
 {
@@ -374,8 +394,9 @@ static void put_errors(struct es_nf_nft *nft, const struct es_nf_rules *rules, e
 }
 
 /*
- * A RST of an open connection, before the connection tracking hears of it: the kernel's hook takes any for the answer to a
- * SYN, and gives it a number that the client has long heard of (resets.h). The answer to a SYN has none.
+ * A RST of an open connection, before conntrack sees it. The kernel's hook takes every RST for the answer to
+ * a SYN, and would give it a number that the client has passed long ago (resets.h). The answer to a SYN has
+ * the number 0.
  */
 static void put_reset(struct es_nf_nft *nft, const struct es_addr *address, enum way way)
 {
@@ -426,7 +447,7 @@ static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 		return;
 	put_messages(nft, rules, rules->cluster_ifindex, way);
 	put_messages(nft, rules, ES_LOOPBACK_IFINDEX, way);
-	/* From the clients' side nobody may send one. */
+	/* From the clients' network, nobody may send messages. */
 	if (rules->public_ifindex == rules->cluster_ifindex)
 		return;
 	put_messages(nft, rules, rules->public_ifindex, way);
@@ -434,9 +455,10 @@ static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 }
 
 /*
- * What begins a connection comes in by our own device, and what is of one is established: the rest was to be dropped, and somebody has
- * changed its mark before that was seen to. It would be answered by the stack: a SYN by each node, anything else with a RST. It was
- * counted when it was decided about.
+ * Drops packets for a service from the public interface that are of no established connection: connections
+ * begin by our own device. Such a packet was to be dropped earlier, by its mark, which somebody has changed.
+ * The stack would answer it: each node a SYN, and anything else with a RST. It was counted when its fate was
+ * decided.
  */
 static void put_closed(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 		       const struct es_nf_rules_endpoint *endpoint)
@@ -449,7 +471,7 @@ static void put_closed(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 	es_nf_nft_end_rule(nft);
 }
 
-/* Before all filters: what is another node's is not for their rules, either, which may count or limit it. */
+/* Before all filters: another node's packets are not for their rules, which may count or limit them. */
 static void put_closed_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules)
 {
 	es_nf_nft_add_base_chain(nft, ES_CLOSED, NF_INET_LOCAL_IN, NF_IP_PRI_FIRST);
@@ -458,7 +480,7 @@ static void put_closed_chain(struct es_nf_nft *nft, const struct es_nf_rules *ru
 			put_closed(nft, rules, &rules->endpoint[i]);
 }
 
-/* Whatever the rules are, the chains are the same, so that none goes with a reload (es_nf_nft_begin_table()). */
+/* The chains are the same for all rules, so a reload deletes none (es_nf_nft_begin_table()). */
 static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const struct how *how, int anew,
 		struct es_nf_rules_whole *ret_whole)
 {
@@ -496,7 +518,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const
 static int make_in_any_way(struct es_nf_netlink *nl, const struct es_nf_rules *rules, int anew,
 			   struct es_nf_rules_whole *ret_whole)
 {
-	/* The best first. */
+	/* Best first. */
 	static const struct how hows[] = {{WAY_NFT, 1}, {WAY_COMPAT, 1}, {WAY_NFT, 0}, {WAY_COMPAT, 0}};
 	int rc = -ENOENT;
 
@@ -510,7 +532,7 @@ int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, i
 {
 	int rc = anew ? -EEXIST : make_in_any_way(nl, rules, 0, ret_whole);
 
-	/* Another version's chains may be hooked in elsewhere. */
+	/* Another version's chains may have other hooks. */
 	if (rc && rc != -EMSGSIZE)
 		rc = make_in_any_way(nl, rules, 1, ret_whole);
 	if (rc == -ENOENT)
@@ -521,7 +543,7 @@ int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, i
 	if (rc == -EMSGSIZE)
 		return es_nf_why(why, rc, "%d service addresses are too many for the table %s", rules->count,
 				 ES_NF_RULES_TABLE);
-	/* What the configuration before needed, and this one does not. */
+	/* Remove tables of families that this configuration no longer needs. */
 	for (size_t i = 0; i < FAMILIES && !rc; i++)
 		rc = have(rules, families[i]) ? 0
 					      : es_nf_nft_remove_table(nl, families[i], ES_NF_RULES_TABLE);

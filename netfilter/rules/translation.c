@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Keeps what the kernel needs to translate addresses, and an address to translate to.
- */
+/* Keeps the nat chains, and the addresses of servers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_addr.h>
@@ -36,7 +34,10 @@ static int is_own(const struct es_addr *address)
 	return es_addr_equal(address, &own);
 }
 
-/* To it no packet is sent from elsewhere, and from it nothing but answers: neither family is to choose it by itself. */
+/*
+ * Deprecated for IPv6, and of scope host for IPv4: the kernel never chooses the address as a source by
+ * itself.
+ */
 static int change_address(struct es_nf_netlink *nl, const struct es_addr *address, unsigned int type,
 			  unsigned int flags)
 {
@@ -60,7 +61,7 @@ static int change_address(struct es_nf_netlink *nl, const struct es_addr *addres
 	return es_nf_netlink_talk(nl, nlh, NULL, NULL);
 }
 
-/* A chain of its own kind is there already, or is made. */
+/* Keeps an existing chain. */
 static int set_table(struct es_nf_netlink *nl, unsigned char family, struct es_nf_whole *ret_whole)
 {
 	struct es_nf_nft nft;
@@ -90,7 +91,7 @@ static int set_family(struct es_nf_netlink *nl, int is_v6, struct es_nf_whole *r
 		  : 0;
 }
 
-/* Those of an operator's (server_address) are there, or not. */
+/* Addresses of the operator (server_address) are the operator's to set. */
 static int set_addresses(const struct es_nf_rules *rules, struct es_nf_why *why)
 {
 	struct es_nf_netlink nl;
@@ -132,7 +133,10 @@ int es_nf_translation_is_whole(struct es_nf_netlink *nl, const struct es_nf_rule
 	return 1;
 }
 
-/* Of whichever services the configuration had: there may be none, or nothing of that family. */
+/*
+ * Removes the addresses of all services that a configuration may have had. Some do not exist, and the family
+ * may be missing.
+ */
 static void remove_addresses(void)
 {
 	struct es_nf_netlink nl;

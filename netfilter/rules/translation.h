@@ -3,21 +3,22 @@
 #define ES_NETFILTER_RULES_TRANSLATION_H
 
 /*
- * Where the kernel finds the servers of connections that programs hand over (program_name.h). Their conntrack entries say that what
- * clients send is for another address than the service's. The kernel translates so while there is a chain of type nat, so
- * this keeps an empty one for each family, in a table of its own. And it keeps an address of each service on `lo`, which is nobody
- * else's: what arrives for a loopback address the kernel drops; and to one that others have, too, a client may have a connection
- * already, by the same port of its own.
- *
- * Both outlive the daemon, as the connections do, and go with es_nf_translation_remove().
+ * What the kernel needs to find servers of connections that programs hand over (program_name.h). Their
+ * conntrack entries say that packets from the client go to another address than the service's. The kernel
+ * translates as entries say while a chain of type nat exists, so this keeps an empty one for each family, in
+ * a table of its own. It also keeps an address for each service on `lo`. A loopback address would not do: the
+ * kernel drops packets from the wire for one. An address that anything else uses would not do either: the
+ * client may already have a connection to it from the same port. Both outlive the daemon, as the connections
+ * do, until es_nf_translation_remove().
  */
 #include "netfilter/rules/rules.h"
 
 #define ES_NF_TRANSLATION_TABLE "earshot-translate"
 
 /*
- * es_nf_translation_address() - that of a configuration's service
- * Of a link, so that no router forwards what is for it (RFC 3927); and a unique local one (RFC 4193), whose digits say "Earshot".
+ * es_nf_translation_address() - the server address of the configuration's service number @service
+ * IPv4: link-local, which no router forwards (RFC 3927). IPv6: unique local (RFC 4193); its digits spell
+ * "Earshot".
  */
 #define ES_NF_TRANSLATION_PREFIX  "169.254.69.0"
 #define ES_NF_TRANSLATION_PREFIX6 "fd45:6172:7368:6f74::"
@@ -29,13 +30,13 @@ struct es_nf_translation {
 };
 
 /**
- * es_nf_translation_set() - set what is missing, of the families that @rules serve
- * Returns 0; -EOPNOTSUPP, with @why, if nf_tables of this kernel translate nothing; or -errno, with @why.
+ * es_nf_translation_set() - set what is missing, for the families that @rules serve
+ * Returns 0; or with @why: -EOPNOTSUPP if the kernel's nf_tables cannot translate; or -errno.
  */
 int es_nf_translation_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
 			  struct es_nf_translation *ret, struct es_nf_why *why);
 
-/* es_nf_translation_is_whole() - are the tables as they were set? 1, 0 or -errno. */
+/* es_nf_translation_is_whole() - are the tables as they were set? Returns 1, 0 or -errno. */
 int es_nf_translation_is_whole(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
 			       const struct es_nf_translation *translation);
 
