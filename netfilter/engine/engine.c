@@ -17,6 +17,7 @@
 #include "netfilter/node/tracks.h"
 #include "netfilter/engine/mender.h"
 #include "netfilter/kernel/thread.h"
+#include "netfilter/engine/rules_wanted.h"
 #include "netfilter/engine/turns.h"
 #include "netfilter/node/unproven.h"
 

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 #include "kmod/core/neighbour.h"
+#include "netfilter/engine/rules_wanted.h"
 #include "netfilter/node/program_name.h"
-#include "netfilter/rules/rules.h"
 
 /* Services may share an address, and need not have one of each family. */
 static void add_address(struct es_nf_rules *rules, const struct es_addr *address)

@@ -106,9 +106,6 @@ struct es_nf_rules_whole {
 	int remembers;
 };
 
-/* es_nf_rules_of() - the rules of a configuration; what it does not say is 0 */
-void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret_rules);
-
 /* es_nf_rules_serve() - is there a service of that family? */
 static inline int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6)
 {

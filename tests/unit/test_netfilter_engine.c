@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "netfilter/engine/rules_wanted.h"
 #include "netfilter/engine/batch.h"
 #include "netfilter/engine/capture.h"
 #include "netfilter/engine/engine.h"
