@@ -2,7 +2,7 @@
 /*
  * Parses the text of a configuration: has scan.c look at it, lets libconfuse parse it,
  * and takes each key the moment it is parsed, because only then libconfuse knows the line. All errors,
- * libconfuse's too, end up in errors.c. What keys there are is in keys.c, where sections go in sections.c, what
+ * libconfuse's too, end up in errors.c. The keys are in keys.h, where sections go in sections.c, what
  * values are right in value.c, what sections must have in check.c.
  */
 #include "inspector/config/config.h"

@@ -3,7 +3,8 @@
 #define ES_INSPECTOR_CONFIG_H
 
 /*
- * The configuration file, the same on all nodes (conf/earshot.conf.example explains each key). Loading it
+ * The configuration file, the same on all nodes; keys_*.c say what each key means, and here stands only what
+ * the fields add to that. Loading it
  * gives a plain structure in which every value is within its range and every default is filled in, or an
  * error text and nothing at all. Numbers are in host byte order, addresses in network byte order.
  */
@@ -54,9 +55,9 @@ struct es_conf_cluster {
 	char key_file[ES_CONF_PATH_SIZE];
 	enum es_conf_membership membership;
 	unsigned int handover_port;
-	unsigned int virtual_nodes; /* of a node with weight 100 */
+	unsigned int virtual_nodes;
 	enum es_conf_ring_hash ring_hash;
-	int catch_up; /* with membership: takes the file of the members' last rollout for an older one */
+	int catch_up;
 };
 
 struct es_conf_datapath {
@@ -64,31 +65,29 @@ struct es_conf_datapath {
 	char interface[ES_CONF_IFNAME_SIZE];
 	char cluster_interface[ES_CONF_IFNAME_SIZE];
 	enum es_conf_mac_mode mac_mode;
-	unsigned char
-		cluster_mac[6]; /* the default is filled in: 03:bf (unicast: 02:bf) + first service's IPv4 */
+	unsigned char cluster_mac[6]; /* the default is filled in */
 	unsigned int receive_window_scale;
-	unsigned int mtu; /* of the private network; 0: ask the interface */
+	unsigned int mtu;
 	unsigned int cookie_lifetime_s;
 	unsigned int fallback_after_ms;
-	unsigned int conntrack_zone; /* of services' packets, for netfilter; 0: none */
+	unsigned int conntrack_zone;
 };
 
-/* What becomes of a request like one that has ended a daemon: served without inspection, or refused. */
 enum es_conf_poison { ES_CONF_POISON_SERVE, ES_CONF_POISON_REFUSE };
 
 struct es_conf_inspector {
-	unsigned int workers; /* 0: min(CPUs, 4) */
+	unsigned int workers;
 	unsigned int gather_timeout_ms;
 	unsigned int gather_bytes;
 	unsigned int gather_flows;
 	unsigned int connection_rate;
 	unsigned int decision_entries; /* 0: es_conf_decision_entries() knows */
 	unsigned int race_window_ms;
-	unsigned int settle_ms; /* what loads of open connections are means over */
+	unsigned int settle_ms;
 	enum es_conf_poison poison;
-	unsigned int target_entries;	       /* of each service's content table */
-	unsigned int url_entries;	       /* of each service's URL table */
-	char program_group[ES_CONF_NAME_SIZE]; /* may hand connections over; "": only root */
+	unsigned int target_entries;
+	unsigned int url_entries;
+	char program_group[ES_CONF_NAME_SIZE]; /* "": only root */
 };
 
 /**
@@ -113,12 +112,7 @@ static inline const char *es_conf_list_next(const struct es_conf_list *list, con
 
 #define ES_CONF_ROUTES_MAX 16 /* of a node */
 
-/**
- * struct es_conf_node
- * @address: on the private network, of either family, the same for all nodes; @id: corosync's, 0: not written, of no node then
- * @removed: there is none any more, and its place in the list is kept: nodes know each other by it. @weight is 0 then.
- * @routes: what the values of cookies and headers call it (es_conf_route_next())
- */
+/* @id: 0: not written, of no node then; @weight: 0 if @removed; @routes: es_conf_route_next() has the default */
 struct es_conf_node {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_addr address;
@@ -138,11 +132,7 @@ static inline const char *es_conf_route_next(const struct es_conf_node *node, co
 	return route ? (const char *)0 : node->name;
 }
 
-/**
- * struct es_conf_status - where the daemon tells its metrics
- * @address: all zero: the node's own; @port: 0: nowhere; @allow: networks that may ask, none: all
- * @names: that a node is called by, besides those that it has anyway
- */
+/* @address: all zero: the node's own */
 struct es_conf_status {
 	struct es_addr address;
 	unsigned int port;
@@ -153,11 +143,7 @@ struct es_conf_status {
 enum es_conf_log_to { ES_CONF_LOG_SYSLOG, ES_CONF_LOG_FILE };
 enum es_conf_log_format { ES_CONF_LOG_COMMON, ES_CONF_LOG_JSON };
 
-/**
- * struct es_conf_log - the request log (report/log_line.h)
- * @is_on: the file has the section; @facility: syslog's number of it; @file: "" unless @to says so
- * @service: -1: all
- */
+/* @is_on: the file has the section; @facility: syslog's number of it; @file: "" unless @to says so; @service: -1: all */
 struct es_conf_log {
 	int is_on;
 	enum es_conf_log_to to;
@@ -171,11 +157,8 @@ struct es_conf_log {
 enum es_conf_type { ES_CONF_TYPE_UNSET, ES_CONF_TYPE_STATIC, ES_CONF_TYPE_DYNAMIC };
 enum es_conf_otherwise { ES_CONF_OTHERWISE_ANY, ES_CONF_OTHERWISE_REJECT };
 
-/* ES_CONF_DENY_NO: served, whatever the rules behind it say */
 enum es_conf_deny { ES_CONF_DENY_UNSAID, ES_CONF_DENY_YES, ES_CONF_DENY_NO };
 
-/* By what a rule keeps requests on one node: a cookie's or header's value, the client's address, or the node that such a value
- * names. */
 enum es_conf_affinity {
 	ES_CONF_AFFINITY_NONE,
 	ES_CONF_AFFINITY_VALUE,
@@ -184,13 +167,12 @@ enum es_conf_affinity {
 };
 
 #define ES_CONF_RATE_SIZE 16
-/* What becomes of sessions whose node drains (ES_CONF_AFFINITY_ROUTE): they go elsewhere, or stay until it is gone. */
 enum es_conf_drained { ES_CONF_DRAINED_UNSAID, ES_CONF_DRAINED_LEAVE, ES_CONF_DRAINED_STAY };
 
 #define ES_CONF_DENY_STATUS 403 /* where the file gives none */
 
 /**
- * struct es_conf_rule - a rule or a location; content/rules.h says what they mean
+ * struct es_conf_rule - a rule or a location; rules/rules.h says what they do
  * @name: of a rule; of a location, its path, decoded. @service: -1: all that are inspected
  * @rate: as es_conf_rate_parse() reads it, "": none; @burst: 0: as many as in @rate
  * @status, @body: of the answer to a request that is denied; 0, "": ES_CONF_DENY_STATUS, the status in words
@@ -238,14 +220,7 @@ enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_N
 
 /**
  * struct es_conf_check - how the daemon finds out whether the node's own server works (health/check.h)
- * @port: 0: the service's
- * @path, @host: what is asked for by HTTP; host "": the service's address
- * @ca_file: of who must have issued the server's certificate, for @host; "": it is not looked at
- * @expect, @statuses: the status that is right, or the list of those that are, as the file has it; 0, none: any of 200..399
- * @right: a bit for each status that is right, whichever of these says so
- * @body: what must be in the answer's body; "": anything
- * @rise, @fall: so many checks in a row that pass or fail change the verdict
- * @slow_start_s: time in which a node's share grows that gets requests again; 0: it has its whole share at once
+ * @host: "": the service's address; @right: a bit for each status that is right, whether @expect or @statuses says so
  */
 struct es_conf_check {
 	enum es_conf_check_type type;
@@ -282,14 +257,7 @@ static inline void es_conf_status_add(struct es_conf_check *check, unsigned int 
 
 #define ES_CONF_OUTLIER_SERVICES 48 /* of so many services nodes can tell each other */
 
-/**
- * struct es_conf_outlier - when the node's own server is put out for its responses (health/outlier.h)
- * @max_errors, @max_slow: percent of responses that may be 5xx, or take longer than @slow_ms; 0: not judged; both: there
- * is no such section
- * @interval_ms, @min_responses: what is judged, and how many responses it must have
- * @out_s, @out_max_s: for how long the first time, and at most
- * @max_out: nodes that serve nothing of the service, for whatever reason, while another one is put out
- */
+/* When the node's own server is put out for its responses (health/outlier.h): also the defaults without that section. */
 struct es_conf_outlier {
 	unsigned int max_errors;
 	unsigned int max_slow;
@@ -309,10 +277,7 @@ static inline int es_conf_outlier_is_set(const struct es_conf_outlier *outlier)
 #define ES_CONF_PAGE_MAX	 1000 /* bytes: with its head it fits into one packet of any network */
 #define ES_CONF_OTHERWISE_STATUS 503  /* where the file gives none */
 
-/**
- * struct es_conf_page - what a service's requests are answered while no node can serve it
- * @body, @file: of which one is set, or neither: the status in words; @line: of its section, 0: there is none
- */
+/* The section otherwise { }. @body, @file: one is set, or neither: the status in words; @line: 0: there is no such section */
 struct es_conf_page {
 	unsigned int status;
 	char body[ES_CONF_PATH_SIZE];
@@ -320,7 +285,6 @@ struct es_conf_page {
 	int line;
 };
 
-/* What becomes of requests while the checks of all nodes fail. */
 enum es_conf_all_down { ES_CONF_ALL_DOWN_SERVE, ES_CONF_ALL_DOWN_REJECT };
 
 static inline int es_addr_is_set(const struct es_addr *address)
@@ -330,17 +294,10 @@ static inline int es_addr_is_set(const struct es_addr *address)
 
 /*
  * @address, @address6: one of each family at most, and one at least; all zeros: none. On line @address_line.
- * @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none
- * @content_host: the host is part of what a request is for
- * @content_on_disk: a node that lacks content in memory can read it from its disk
- * @handover_cost: what moving an open connection must gain at least, in requests; of ES_INSPECT_EVERY
- * @server_address, @server_address6, @server_port: where the server listens to which programs hand connections of either
- * family over; an address of all zeros: none of that family; port 0: none at all
- * @params: of the policy, in its order; @document_root: "" for none
- * @nodes: where it is; none: on all (es_conf_service_is_on())
- * @backup: these nodes serve only while none of the others can
- * @admit_low, @admit_normal: mean requests in hand of a node from which on requests of that priority are
- * refused; 0: never
+ * @policy: the default is filled in
+ * @server_address, @server_address6: all zeros: none of that family
+ * @params: of the policy, in its order, from @parameters
+ * @nodes: of @node_names; empty: on all (es_conf_service_is_on()); @backup: of @backup_names
  */
 struct es_conf_service {
 	char name[ES_CONF_NAME_SIZE];

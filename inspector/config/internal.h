@@ -60,15 +60,28 @@ enum es_conf_item {
 	ES_CONF_ITEM_ROUTE,  /* as a value of a cookie has it */
 };
 
-/* @unavailable: known, but refused in this version */
 struct es_conf_choice {
 	const char *name;
 	int value;
 };
 
+/*
+ * Must nodes be alike in a key? MUST: one that differs is refused; SHOULD: it is shown; LISTED: likewise, in the list of
+ * the nodes; OWN: it is a node's own affair.
+ */
+enum es_conf_alike {
+	ES_CONF_MUST = 1,
+	ES_CONF_SHOULD,
+	ES_CONF_LISTED,
+	ES_CONF_OWN,
+};
+
 /**
- * struct es_conf_key - one key of a section
+ * struct es_conf_key - one key of a section; its meaning stands before its line of the table (keys.h)
  * @offset, @size: of the field in the section's structure
+ * @line, @lead, @is_numbered: of a key that should be alike, how nodes tell it each other (alike.c): @line follows the
+ * section's name in the line that it is in, NULL: in one of its own; @lead precedes its value there, NULL: its name;
+ * @is_numbered: of a choice, the number
  * @min, @max, @unit, @zero: for numbers; @zero is the meaning of a 0 outside the range, NULL if there is none
  * @def: default as it would stand in the file; NULL: required, "": optional, nothing is stored
  */
@@ -78,6 +91,10 @@ struct es_conf_key {
 	enum es_conf_item item; /* of a list */
 	size_t offset;
 	size_t size;
+	enum es_conf_alike alike;
+	int is_numbered;
+	const char *line;
+	const char *lead;
 	const char *def;
 	unsigned int min;
 	unsigned int max;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include "earshot_version.h"
+#include "inspector/config/alike.h"
 #include "inspector/member/settings.h"
 
 /* Of the messages between nodes: handover header and bus. */
@@ -94,13 +95,6 @@ static void nodes_of_put(struct es_text *out, const struct es_conf *conf,
 		line(out, "\n");
 }
 
-/* A value is one word. */
-static void word_put(struct es_text *out, size_t begun)
-{
-	for (char *c = out->text + begun; *c; c++)
-		*c = *c == ' ' ? '_' : *c;
-}
-
 /* Of all lines here the only ones that most services have not. */
 static void parameters_put(struct es_text *out, const struct es_conf_service *service)
 {
@@ -130,16 +124,6 @@ static void backup_put(struct es_text *out, const struct es_conf_service *servic
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? "," : "", name);
 	if (used)
 		line(out, "=service.%s.backup=%s\n", service->name, names);
-}
-
-static void page_put(struct es_text *out, const struct es_conf_service *service)
-{
-	const struct es_conf_page *page = &service->page;
-	size_t begun = out->used;
-
-	line(out, "~service.%s.otherwise=status:%u,file:%s,body:%s\n", service->name, page->status,
-	     page->file, page->body);
-	word_put(out, begun);
 }
 
 /* Of nodes whose names are not what cookies call them; the version before knows no others. */
@@ -235,91 +219,9 @@ static void sysctl_put(struct es_text *out, const char *name)
 	fclose(file);
 }
 
-static void check_put(struct es_text *out, const struct es_conf_service *service)
+static void should_put(void *ctx, const char *name, const char *value)
 {
-	static const char *const types[] = {"tcp", "http", "none", "https"};
-	const struct es_conf_check *c = &service->check;
-	size_t begun = out->used, used = 0;
-	char statuses[512] = "";
-
-	line(out,
-	     "~service.%s.check=%s,path:%s,host:%s,expect:%u,interval_ms:%u,timeout_ms:%u,rise:%u,fall:%u\n",
-	     service->name, types[c->type], c->path, c->host, c->expect, c->interval_ms, c->timeout_ms,
-	     c->rise, c->fall);
-	word_put(out, begun);
-	/* In a line of its own, which a version that does not know these keys does not have. */
-	begun = out->used;
-	for (const char *item = NULL;
-	     (item = es_conf_list_next(&c->statuses, item)) && used < sizeof(statuses);)
-		used += (size_t)snprintf(statuses + used, sizeof(statuses) - used, "%s%s", used ? ";" : "",
-					 item);
-	line(out, "~service.%s.check_asks=port:%u,ca_file:%s,body:%s,status:%s\n", service->name, c->port,
-	     c->ca_file, c->body, statuses);
-	word_put(out, begun);
-}
-
-static void outlier_put(struct es_text *out, const struct es_conf_service *service)
-{
-	const struct es_conf_outlier *o = &service->outlier;
-
-	line(out,
-	     "~service.%s.outlier=max_errors:%u,max_slow:%u,slow_ms:%u,interval_ms:%u,min_responses:%u,out_s:"
-	     "%u,"
-	     "out_max_s:%u,max_out:%u\n",
-	     service->name, o->max_errors, o->max_slow, o->slow_ms, o->interval_ms, o->min_responses,
-	     o->out_s, o->out_max_s, o->max_out);
-}
-
-/* Not compared when a node joins, and the same on all nodes all the same. Last: what has no room is left out. */
-static void others_put(struct es_text *out, const struct es_conf *conf)
-{
-	const struct es_conf_inspector *in = &conf->inspector;
-	const struct es_addr *server6;
-	char text[INET6_ADDRSTRLEN];
-	size_t begun;
-
-	line(out, "~datapath.mac=%s:%02x%02x%02x%02x%02x%02x\n",
-	     conf->datapath.mac_mode == ES_CONF_MAC_UNICAST ? "unicast" : "multicast",
-	     conf->datapath.cluster_mac[0], conf->datapath.cluster_mac[1], conf->datapath.cluster_mac[2],
-	     conf->datapath.cluster_mac[3], conf->datapath.cluster_mac[4], conf->datapath.cluster_mac[5]);
-	line(out, "~datapath.fallback_after_ms=%u\n", conf->datapath.fallback_after_ms);
-	line(out, "~inspector=gather_timeout_ms:%u,race_window_ms:%u,settle_ms:%u,poison:%s\n",
-	     in->gather_timeout_ms, in->race_window_ms, in->settle_ms,
-	     in->poison == ES_CONF_POISON_REFUSE ? "refuse" : "serve");
-	line(out, "~status.port=%u\n", conf->status.port);
-	if (conf->log.is_on) {
-		begun = out->used;
-		line(out, "~log=to:%s,file:%s,facility:%u,format:%s,service:%s\n",
-		     conf->log.to == ES_CONF_LOG_FILE ? "file" : "syslog", conf->log.file, conf->log.facility,
-		     conf->log.format == ES_CONF_LOG_JSON ? "json" : "common", conf->log.service_name);
-		word_put(out, begun);
-	}
-	for (unsigned int i = 0; i < conf->service_count; i++) {
-		const struct es_conf_service *s = &conf->services[i];
-
-		check_put(out, s);
-		outlier_put(out, s);
-		page_put(out, s);
-		begun = out->used;
-		line(out, "~service.%s.document_root=%s\n", s->name,
-		     *s->document_root ? s->document_root : "none");
-		word_put(out, begun);
-		line(out,
-		     "~service.%s.serving=load_bound:%u,handover_cost:%u,retry_after_s:%u,when_all_down:%s\n",
-		     s->name, s->load_bound, s->handover_cost, s->retry_after_s,
-		     s->when_all_down == ES_CONF_ALL_DOWN_REJECT ? "reject" : "serve");
-		if (!s->content_on_disk)
-			line(out, "~service.%s.content_on_disk=no\n", s->name);
-		line(out, "~service.%s.server=%s:%u\n", s->name, es_conf_addr_text(&s->server_address, text),
-		     s->server_port);
-		/* In a line of its own, as the version before has but one address. */
-		server6 = es_conf_server_of(s, 1);
-		if (server6)
-			line(out, "~service.%s.server6=%s\n", s->name, es_conf_addr_text(server6, text));
-	}
-	for (unsigned int i = 0; i < conf->node_count; i++)
-		if (!conf->nodes[i].removed)
-			line(out, "~node.%s.weight=%u\n", conf->nodes[i].name, conf->nodes[i].weight);
+	line(ctx, "~%s=%s\n", name, value);
 }
 
 size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
@@ -353,6 +255,7 @@ size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 		line(&out, "kernel=%s\n", system.release);
 	for (size_t i = 0; i < sizeof(sysctls) / sizeof(sysctls[0]); i++)
 		sysctl_put(&out, sysctls[i]);
-	others_put(&out, conf);
+	/* They keep no node out. Last: what has no room is left out. */
+	es_conf_should_each(conf, should_put, &out);
 	return out.used;
 }

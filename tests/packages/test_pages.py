@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
 
@@ -58,55 +59,68 @@ def options_of(program, *command):
 # earshot.conf(5)
 
 
-def parser_keys():
-    """{section: {key: (macro, its arguments)}} of inspector/config/keys.c."""
-    text = read("inspector/config/keys.c")
-    headers = text + read("inspector/config/config.h") + read("kmod/core/abi.h") + read("inspector/content/url_table.h")
-    constants = {name: str(int(number) << int(shift or 0)) for name, number, shift in re.findall(
-        r"#define (\w+)\s+\(?(\d+)u?(?: << (\d+)\))?\s", headers)}
-    says = re.search(r"#define RULE_SAYS\s*\\\n(.*?)\n\n", text, re.S)[1]
-    result = {}
-    for name, body in re.findall(r"struct es_conf_key (\w+)_keys\[\] = \{\n(.*?)\n\};", text, re.S):
-        body = body.replace("RULE_SAYS", says).replace("\\\n", "")
-        keys = result[name] = {}
-        for macro, arguments in re.findall(r"\b(NUMBER|CHOICE|VALUE|LIST|NAMED)\(([^()]*)\)", body):
-            words = [word.strip() for word in re.findall(r'"[^"]*"|[^,"]+', arguments) if word.strip()]
-            keys[words[1].strip('"')] = (macro, [constants.get(word, word) for word in words])
-        assert body.count(".name = NULL") == 1 and len(keys) == len(re.findall(r"\b[A-Z]+\(", body)), body
-    assert set(result) == set(re.findall(r'\{"(\w+)",\s+[01],\s+\w+_keys', text))
-    return result
+def accepted(tmp_path, text):
+    """What the parser would accept in place of "nonsense" in @text, by its error."""
+    path = tmp_path / "nonsense.conf"
+    path.write_text(text)
+    done = subprocess.run([os.path.join(BIN, "earshot"), "check-config", path], capture_output=True, text=True, check=False)
+    found = re.search(r'unknown (?:key|section) "nonsense": expected (.*)$', done.stderr, re.M)
+    assert found, done
+    return found[1].split(" | ")
 
 
-def test_configuration_keys():
-    text = page("earshot.conf.5")
+def test_configuration_keys(tmp_path):
+    """Manual page and example have all keys that the parser takes, and no others."""
     described = {heading.lower(): entries(body) for heading, body in
-                 re.findall(r"^# SECTION (\w+)\n(.*?)(?=^# |\Z)", text, re.M | re.S)}
-    accepted = parser_keys()
-    assert set(described) == set(accepted)
-    for name, keys in accepted.items():
-        assert set(described[name]) == set(keys), name
+                 re.findall(r"^# SECTION (\w+)\n(.*?)(?=^# |\Z)", page("earshot.conf.5"), re.M | re.S)}
+    example = read("conf/earshot.conf.example").split("\n# Rules and locations")[0]
+    service = "service web { address = 192.0.2.1 port = 80 "
+    sections = accepted(tmp_path, "nonsense { }")
+    inner = [word.split()[0] for word in accepted(tmp_path, service + "nonsense = 1 }") if word.endswith("{")]
+    assert set(described) == {*sections, *inner} and len(described) == 13
+    for name in described:
+        title = "" if name in ("cluster", "datapath", "inspector", "status", "log", "check", "outlier", "otherwise") else \
+            '"/x"' if name == "location" else "x"
+        text = f"{name} {title} {{ nonsense = 1 }}"
+        keys = {word for word in accepted(tmp_path, f"{service} {text} }}" if name in inner else text)
+                if not word.endswith("{")}
+        assert set(described[name]) == keys, name
+        shown = re.search(rf"^((?:    )?(?:# )?){name} ?[^\n]*\{{\n(.*?)^\1\}}$", example, re.M | re.S)
+        assert keys == set(re.findall(rf"^{re.escape(shown[1])}    (?:# ?)?(\w+) = ", shown[2], re.M)) | \
+            {key for names in re.findall(r"# ([\w, ]+): as in a rule\.", shown[2]) for key in names.split(", ")}, name
 
 
-def test_configuration_ranges():
-    """A key's paragraph has its range, its default and its choices."""
-    text = page("earshot.conf.5")
-    seen = 0
-    for name, keys in parser_keys().items():
-        described = entries(section(text, f"SECTION {name.upper()}"))
-        for key, (macro, words) in keys.items():
-            body = described[key]
-            if macro == "NUMBER":
-                assert f"{words[3]}..{words[4]}" in body or "As in a rule" in body, (name, key, words)
-                seen += 1
-            if macro in ("NUMBER", "CHOICE", "VALUE") and words[2].startswith('"'):
-                assert f"_{words[2].strip(chr(34))}_" in body, (name, key, words)
-            if words[2] == "REQUIRED":
-                assert "Required." in body, (name, key)
-    assert seen > 20
-    choices = re.findall(r"^static const struct es_conf_choice \w+\[\] = \{\n(.*?)\n\};", read("inspector/config/keys.c"),
-                         re.M | re.S)
-    for word in re.findall(r'\{"([\w-]+)"', "".join(choices)):
-        assert f"_{word}_" in text, word
+def test_key_reference(tmp_path):
+    """Both are what the table of keys says, and change with it; a key that lacks something is named."""
+    tool = "inspector/config/key_reference.py"
+    for path in [tool, "inspector/config/config.h", "inspector/content/url_table.h", "kmod/core/abi.h", "docs/man/earshot.conf.5.scd",
+                 "conf/earshot.conf.example", *(f"inspector/config/keys_{part}.c" for part in ("cluster", "service", "rules"))]:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(os.path.join(SOURCE, path), tmp_path / path)
+    table = tmp_path / "inspector/config/keys_service.c"
+    text = table.read_text()
+
+    def run(*options):
+        done = subprocess.run([tmp_path / tool, *options], capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    def changed(before, after):
+        assert before in text
+        table.write_text(text.replace(before, after))
+        return run("--check")
+
+    assert run("--check") == (0, "")
+    slow_start = re.search(r"\t/\*((?!\*/).)*\*/\n\tNUMBER\(check, slow_start_s", text, re.S)[0]
+    assert changed(slow_start, "\tNUMBER(check, slow_start_s") == (1, "key_reference.py: check: slow_start_s has no text\n")
+    assert changed("slow_start_s, SHOULD,", "slow_start_s, NULL,") == (
+        1, "key_reference.py: check: slow_start_s: NULL does not say whether nodes must be alike\n")
+    assert "document_root has neither a default nor a value" in changed("\t * @example /var/www/html\n", "")[1]
+    assert changed("_reject_", "_refuse_") == (1, "key_reference.py: service: when_all_down: its text does not name _reject_\n")
+    assert "is not what the table of keys says" in changed('slow_start_s, SHOULD, "0"', 'slow_start_s, MUST, "7"')[1]
+    assert run() == (0, "") and run("--check") == (0, "")
+    assert "Default _7_. Must be alike on all nodes." in \
+        entries(section((tmp_path / "docs/man/earshot.conf.5.scd").read_text(), "SECTION CHECK"))["slow_start_s"].replace("\n\t", " ")
+    assert "        #slow_start_s = 7\n" in (tmp_path / "conf/earshot.conf.example").read_text()
 
 
 def test_policies():
@@ -115,7 +129,7 @@ def test_policies():
     names = {policy["name"] for policy in json.loads(listed)}
     assert "lard-r" in names
     body = entries(section(page("earshot.conf.5"), "SECTION SERVICE"))["policy"]
-    assert names == set(re.findall(r"[a-z-]+", body.split("request: ")[1].split("\n\t(")[0])) - {"or"}
+    assert names == set(re.findall(r"[a-z-]+", re.split(r"\s\(", body.split("request: ")[1])[0])) - {"or"}
 
 
 # Programs
@@ -257,7 +271,7 @@ def counter_names():
 
 def test_troubleshooting_names():
     """Counters and findings are called what the code calls them."""
-    known = counter_names() | finding_names() | {key for keys in parser_keys().values() for key in keys}
+    known = counter_names() | finding_names() | set(entries(page("earshot.conf.5")))
     assert {"syn_answered", "pin_tls", "inspect_nacks", "quorate", "mtu"} <= known
     named = set(re.findall(r"`([a-z][a-z0-9_]*)`", read("docs/troubleshooting.md")))
     others = {"like_this", "earshotd", "clock_ahead_ms", "timedatectl"}  # of JSON, and of the system

@@ -485,13 +485,13 @@ static void test_check_config(void **state)
 	snprintf(
 		text, sizeof(text),
 		"earshot: %1$s:2: cluster: handover_port = 0: expected 1..65535\n"
-		"earshot: %1$s:3: cluster: virtual_nodes = 0: expected 1..1024 (of a node with weight 100)\n",
+		"earshot: %1$s:3: cluster: virtual_nodes = 0: expected 1..1024 (for a node with weight 100)\n",
 		file);
 	expect(arguments, 1, text);
 	snprintf(arguments, sizeof(arguments), "check-config --json %s 2>/dev/null | tr -d '\\n' #", file);
 	snprintf(text, sizeof(text),
 		 "{  \"path\": \"%1$s\",  \"errors\": [    \"%1$s:2: cluster: handover_port = 0: expected "
-		 "1..65535\",    \"%1$s:3: cluster: virtual_nodes = 0: expected 1..1024 (of a node with "
+		 "1..65535\",    \"%1$s:3: cluster: virtual_nodes = 0: expected 1..1024 (for a node with "
 		 "weight "
 		 "100)\"  ]}",
 		 file);

@@ -54,8 +54,8 @@ static const struct {
 	{"service web { load_bound = 125% }",
 	 "t.conf:1: service web: load_bound = 125%: expected a plain number 0 (none) or 100..1000 (percent)"},
 	{"node n1 { id = 2147483648 }",
-	 "t.conf:1: node n1: id = 2147483648: expected 0..2147483647 (corosync's nodeid, which earshot "
-	 "corosync-conf prints)"},
+	 "t.conf:1: node n1: id = 2147483648: expected 0..2147483647 (as earshot corosync-conf prints "
+	 "it)"},
 	{DATAPATH SERVICE "node n1 { address = 10.78.0.1 id = 7 }\nnode n2 { address = 10.78.0.2\n id = 7 }",
 	 "t.conf:5: node n2: id = 7: also of node n1: expected one of its own; the next one is 8"},
 	{DATAPATH SERVICE "node n1 { address = 10.78.0.1 }\nnode n2 { address = 10.78.0.2\n id = 4 }",
@@ -63,7 +63,7 @@ static const struct {
 	 "5"},
 	{"node n1 { weight = 1001 }", "t.conf:1: node n1: weight = 1001: expected 0..1000"},
 	{"cluster { virtual_nodes = 0 }",
-	 "t.conf:1: cluster: virtual_nodes = 0: expected 1..1024 (of a node with weight 100)"},
+	 "t.conf:1: cluster: virtual_nodes = 0: expected 1..1024 (for a node with weight 100)"},
 	{"cluster { membership = zookeeper }",
 	 "t.conf:1: cluster: membership = zookeeper: expected static | corosync"},
 	{"cluster { catch_up = maybe }", "t.conf:1: cluster: catch_up = maybe: expected yes | no"},

@@ -304,7 +304,7 @@ static const struct {
 	{"service b { address = 10.77.0.1 port = 80\n admit_low = 9 admit_normal = 8 }", 2,
 	 "service b: admit_low = 9: expected at most 8, which admit_normal is"},
 	{"service b { admit_low = low }", 1,
-	 "service b: admit_low = low: expected a plain number 0 (always) or 1..1000000 (requests per node)"},
+	 "service b: admit_low = low: expected a plain number 0 (always admitted) or 1..1000000 (requests per node)"},
 	{"service b { retry_after_s = 0 }", 1, "service b: retry_after_s = 0: expected 1..3600 (seconds)"},
 	{"inspector { url_entries = 1 }", 1,
 	 "inspector: url_entries = 1: expected 1024..4194304 (files and programs)"},

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The lines in which nodes tell each other their settings. Nodes of different versions compare them, so the lines
- * of the version before stay as they are, to the byte.
+ * of the version before stay as they are, to the byte. And each key of the configuration is compared as its table says.
  */
 #include "tests/unit/cmocka_all.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "inspector/config/internal.h"
 #include "inspector/plugin/host.h"
 #include "inspector/member/settings.h"
 #include "membership/group.h"
@@ -126,7 +128,7 @@ static const char should[] =
 
 static void settings_of(const char *text, char *ret_settings, size_t size)
 {
-	static const struct es_network network = {.mss = 1400, .wscale = 10, .sack = 1, .timestamps = 1};
+	struct es_network network = {.wscale = 10, .sack = 1, .timestamps = 1};
 	struct es_keys keys = {.count = 1};
 	struct es_plugins *plugins = NULL;
 	struct es_conf *conf = NULL;
@@ -136,6 +138,7 @@ static void settings_of(const char *text, char *ret_settings, size_t size)
 		fail_msg("%s\n%s", err.text, text);
 	if (es_plugins_new(conf, ES_PLUGINS_MISSING_FAILS, &plugins, &err))
 		fail_msg("%s\n%s", err.text, text);
+	network.mss = es_network_mss(conf->datapath.mtu ? conf->datapath.mtu : 1440);
 	assert_true(es_settings_text(conf, &keys, &network, plugins, ret_settings, size) < size);
 	es_plugins_free(&plugins);
 	es_conf_free(&conf);
@@ -165,12 +168,271 @@ static void test_to_the_byte(void **state)
 	}
 }
 
+/*
+ * struct sample - two values of a key that cannot just be its default and another one
+ * @needs: keys of its section that it needs beside it
+ */
+struct sample {
+	const char *section;
+	const char *key;
+	const char *needs;
+	const char *a;
+	const char *b;
+};
+
+/* Configurations of a plugin (files_make()). */
+static char file_a[64], file_b[64];
+
+#define HTTPS "type = https host = a.example"
+
+static const struct sample samples[] = {
+	{"cluster", "name", "", "one", "two"},
+	{"cluster", "key_file", "", "/a", "/b"},
+	{"datapath", "interface", "", "eth0", "eth2"},
+	{"datapath", "cluster_interface", "", "eth1", "eth3"},
+	{"datapath", "cluster_mac", "", "03:bf:00:00:00:01", "03:bf:00:00:00:02"},
+	{"inspector", "program_group", "", "one", "two"},
+	{"status", "address", "", "127.0.0.1", "127.0.0.2"},
+	{"status", "allow", "", "10.0.0.0/8", "{ 10.0.0.0/8, 192.0.2.1 }"},
+	{"status", "names", "", "a.example", "b.example"},
+	{"log", "to", "", "syslog", "file file = /a"},
+	{"log", "file", "to = file", "/a", "/b"},
+	{"log", "service", "", "web", "other"},
+	{"node", "address", "", "10.78.0.1", "10.78.0.11"},
+	{"node", "interface", "", "eth4", "eth5"},
+	{"node", "cluster_interface", "", "eth4", "eth5"},
+	{"node", "id", "", "1", "9"},
+	{"node", "route", "", "a", "{ a, b }"},
+	{"service", "address", "", "10.77.0.100", "10.77.0.101"},
+	{"service", "port", "", "80", "81"},
+	{"service", "policy", "", "wrr", "wlc"},
+	{"service", "server_address", "server_port = 8080", "127.0.0.1", "127.0.0.2"},
+	{"service", "parameters", "policy = lard", "\"T_low=20\"", "\"T_low=30\""},
+	{"service", "document_root", "", "/a", "/b"},
+	{"service", "nodes", "", "n1", "{ n1, n2 }"},
+	{"service", "backup", "", "n1", "n2"},
+	{"service", "admit_low", "", "0", "1"},
+	{"check", "path", HTTPS, "/a", "/b"},
+	{"check", "host", "type = http", "a.example", "b.example"},
+	{"check", "ca_file", HTTPS, "/a", "/b"},
+	{"check", "body", HTTPS, "one", "two"},
+	{"check", "expect", HTTPS, "200", "204"},
+	{"check", "status", HTTPS, "200", "\"200..299\""},
+	{"outlier", "max_errors", "max_slow = 5", "0", "1"},
+	{"outlier", "max_slow", "max_errors = 5", "0", "1"},
+	{"outlier", "out_max_s", "max_errors = 5", "300", "301"},
+	{"outlier", "max_out", "max_errors = 5", "1", "2"},
+	{"otherwise", "file", "", "/a", "/b"},
+	{"otherwise", "body", "", "one", "two"},
+	{"plugin", "file", "", "debug.so", "header-hash.so config = \"header A\""},
+	{"plugin", "config_file", "file = debug.so", file_a, file_b},
+	{"plugin", "config", "file = debug.so", "\"answer node 1\"", "\"answer node 2\""},
+	{"plugin", "fail", "file = debug.so", "open", "closed"},
+	{"plugin", "budget_us", "file = debug.so", "1", "2"},
+	{"rule", "service", "cost = 1", "web", "other"},
+	{"rule", "method", "cost = 1", "GET", "{ GET, HEAD }"},
+	{"rule", "host", "cost = 1", "a.example", "b.example"},
+	{"rule", "path", "cost = 1", "/a", "/b"},
+	{"rule", "suffix", "cost = 1", ".a", ".b"},
+	{"rule", "client", "cost = 1", "192.0.2.0/24", "192.0.2.1"},
+	{"rule", "header", "cost = 1", "A", "\"A: b\""},
+	{"rule", "cookie", "cost = 1", "a", "b"},
+	{"rule", "nodes", "", "n1", "n2"},
+	{"rule", "backup", "nodes = n3", "n1", "n2"},
+	{"rule", "otherwise", "nodes = n1", "any", "reject"},
+	{"rule", "affinity", "cookie = a", "yes", "route"},
+	{"rule", "when_drained", "cookie = a affinity = route", "leave", "stay"},
+	{"rule", "status", "deny = yes", "403", "404"},
+	{"rule", "body", "deny = yes", "one", "two"},
+	{"rule", "rate", "cost = 1", "1/s", "2/s"},
+	{"rule", "burst", "rate = \"1/s\"", "1", "2"},
+	{"location", "service", "cost = 1", "web", "other"},
+	{"location", "nodes", "", "n1", "n2"},
+	{"location", "backup", "nodes = n3", "n1", "n2"},
+	{"location", "otherwise", "nodes = n1", "any", "reject"},
+};
+
+/* What the other keys of a section need. */
+static const char *needs_of(const char *section)
+{
+	return !strcmp(section, "outlier") ? "max_errors = 5 max_slow = 5" : "";
+}
+
+/* A configuration in which @key of @section is @value; each of its other sections and keys is as in all others. */
+static void text_of(const char *section, const char *key, const char *needs, const char *value, char *ret,
+		    size_t size)
+{
+	const struct {
+		const char *name;
+		const char *head;
+		const char *required[3][2];
+		int is_apart;
+	} all[] = {
+		{"cluster", "cluster", {}, 0},
+		{"datapath", "datapath", {{"interface", "eth0"}, {"cluster_interface", "eth1"}}, 0},
+		{"inspector", "inspector", {}, 0},
+		{"status", "status", {}, 0},
+		{"log", "log", {}, 0},
+		{"node", "node n1", {{"address", "10.78.0.1"}, {"id", "1"}}, 0},
+		{"", "node n2", {{"address", "10.78.0.2"}, {"id", "2"}}, 0},
+		{"", "node n3", {{"address", "10.78.0.3"}, {"id", "3"}}, 0},
+		{"rule", "rule r", {}, 1},
+		{"location", "location \"/l/\"", {}, 1},
+		{"", "service other", {{"address", "10.77.0.9"}, {"port", "80"}}, 0},
+		{"service", "service web", {{"address", "10.77.0.100"}, {"port", "80"}}, 0},
+		{"check", "check", {}, 1},
+		{"outlier", "outlier", {}, 1},
+		{"otherwise", "otherwise", {}, 1},
+		{"plugin", "plugin debug", {}, 1},
+	};
+	FILE *out = fmemopen(ret, size, "w");
+
+	assert_non_null(out);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		int is_it = !strcmp(all[i].name, section);
+
+		if (all[i].is_apart && !is_it)
+			continue;
+		fprintf(out, "%s {", all[i].head);
+		for (int k = 0; k < 3 && all[i].required[k][0]; k++)
+			if (!is_it || strcmp(all[i].required[k][0], key) != 0)
+				fprintf(out, " %s = %s", all[i].required[k][0], all[i].required[k][1]);
+		/* In this section those inside it stand, and only the outlier's needs more of it. */
+		if (!strcmp(all[i].name, "service") && !strcmp(section, "outlier"))
+			fprintf(out, " inspect = every");
+		if (is_it)
+			fprintf(out, " %s %s = %s", needs, key, value);
+		fprintf(out, "%s\n", strcmp(all[i].name, "service") != 0 ? " }" : "");
+	}
+	fprintf(out, "}\n");
+	fclose(out);
+}
+
+static const struct sample *sample_of(const char *section, const char *key)
+{
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
+		if (!strcmp(samples[i].section, section) && !strcmp(samples[i].key, key))
+			return &samples[i];
+	return NULL;
+}
+
+/* Two values of a number or a choice: its default, and another one. */
+static void values_of(const struct es_conf_section *section, const struct es_conf_key *key, char *a, char *b,
+		      size_t size)
+{
+	const char *def = key->def && *key->def ? key->def : NULL;
+
+	switch (key->kind) {
+	case ES_CONF_KIND_NUMBER:
+		snprintf(a, size, "%u", def ? (unsigned int)atol(def) : key->max);
+		snprintf(b, size, "%u", !def || (unsigned int)atol(def) != key->min ? key->min : key->max);
+		break;
+	case ES_CONF_KIND_CHOICE:
+		snprintf(a, size, "%s", def ? def : key->choices[0].name);
+		snprintf(b, size, "%s", key->choices[!strcmp(a, key->choices[0].name)].name);
+		break;
+	default:
+		fail_msg("%s: %s: a new key of this kind needs a sample here", section->name, key->name);
+	}
+}
+
+/* struct found - in how many settings two configurations differ */
+struct found {
+	unsigned int must;
+	unsigned int should;
+};
+
+static void on_difference(void *ctx, const struct es_group_setting *setting)
+{
+	struct found *found = ctx;
+
+	if (setting->must)
+		found->must++;
+	else
+		found->should++;
+}
+
+static void key_check(const struct es_conf_section *section, const struct es_conf_key *key)
+{
+	static const char *const said[] = {
+		"nothing", [ES_CONF_MUST] = "MUST", "SHOULD", "LISTED", "OWN",
+	};
+	char text_a[4096], text_b[4096], a[256], b[256], one[ES_WIRE_SETTINGS_SIZE],
+		other[ES_WIRE_SETTINGS_SIZE];
+	const struct sample *sample = sample_of(section->name, key->name);
+	const char *needs = sample ? sample->needs : needs_of(section->name);
+	struct found found = {};
+	int is_shown;
+
+	if (sample) {
+		snprintf(a, sizeof(a), "%s", sample->a);
+		snprintf(b, sizeof(b), "%s", sample->b);
+	} else {
+		values_of(section, key, a, b, sizeof(a));
+	}
+	text_of(section->name, key->name, needs, a, text_a, sizeof(text_a));
+	text_of(section->name, key->name, needs, b, text_b, sizeof(text_b));
+	settings_of(text_a, one, sizeof(one));
+	settings_of(text_b, other, sizeof(other));
+	es_group_settings_each(one, other, on_difference, &found);
+	is_shown = key->alike == ES_CONF_SHOULD || key->alike == ES_CONF_LISTED;
+	if (!!found.must != (key->alike == ES_CONF_MUST) || !!found.should != is_shown)
+		fail_msg("%s: %s = %s and %s: %u that must be alike differ and %u that should, and the table "
+			 "says %s",
+			 section->name, key->name, a, b, found.must, found.should, said[key->alike]);
+}
+
+/* Of two nodes that differ in one key the other is refused, or it is shown, or nobody cares: as the table says. */
+static void test_each_key(void **state)
+{
+	unsigned int keys = 0;
+
+	(void)state;
+	for (int s = 0; s < ES_CONF_SECTIONS; s++)
+		for (const struct es_conf_key *key = es_conf_sections[s].keys; key->name; key++) {
+			key_check(&es_conf_sections[s], key);
+			keys++;
+		}
+	assert_true(keys > 100);
+}
+
+static char directory[] = "/tmp/earshot-test-settings-XXXXXX";
+
+static void file_make(char *path, size_t size, const char *name, const char *text)
+{
+	FILE *file;
+
+	snprintf(path, size, "%s/%s", directory, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static int files_make(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	file_make(file_a, sizeof(file_a), "a", "answer node 1\n");
+	file_make(file_b, sizeof(file_b), "b", "answer node 2\n");
+	return 0;
+}
+
+static int files_remove(void **state)
+{
+	(void)state;
+	unlink(file_a);
+	unlink(file_b);
+	return rmdir(directory);
+}
+
 int main(void)
 {
 	setenv(ES_PLUGIN_DIR_ENV, EARSHOT_PLUGINS, 1);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_byte),
+		cmocka_unit_test(test_each_key),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, files_make, files_remove);
 }
