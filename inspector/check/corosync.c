@@ -419,7 +419,7 @@ static void check_strangers(struct es_check *check)
 		es_check_warning(check,
 				 es_check_action("node NAME { address = %s } in %s", nodes[i].names[0],
 						 check->conf->path),
-				 "corosync's node %ld (%s) is no node in %s", nodes[i].nodeid,
+				 "corosync's node %ld (%s) is not a node in %s", nodes[i].nodeid,
 				 nodes[i].names[0], check->conf->path);
 	}
 	if (nodes && !wrong)
@@ -550,7 +550,7 @@ static const struct es_check_item items[] = {
 	{"wait_for_all", "A node that starts alone, cut off from the others, becomes quorate beside them.",
 	 check_wait_for_all},
 	{"votes", "Quorum is more than half of the votes that are expected.", check_votes},
-	{"even", "Half is no majority.", check_even},
+	{"even", "Half the votes are not a majority.", check_even},
 	{"nodes", "A node that corosync does not know never becomes a member.", check_nodes},
 	{"strangers", "Its vote counts, but it serves nobody.", check_strangers},
 	{"network", "A node that cannot get handovers any more would stay a member.", check_network},

@@ -43,7 +43,7 @@ void es_conf_check_backup(struct es_conf_parse *p, unsigned int i)
 	for (unsigned int k = 0; k < p->conf->node_count; k++) {
 		if (es_conf_has_backup(service, k) && !es_conf_service_is_on(service, k)) {
 			es_conf_fail(p, line,
-				     "service %s: backup = %s: it is none of nodes: expected one of them",
+				     "service %s: backup = %s: it is not one of nodes: expected one of them",
 				     service->name, p->conf->nodes[k].name);
 			return;
 		}

@@ -44,8 +44,7 @@ static int es_item_decode(const char *text, char *ret_value, const char **ret_ex
 			high = es_hex_digit(at[1]);
 			low = high < 0 ? -1 : es_hex_digit(at[2]);
 			if (low < 0) {
-				*ret_expected =
-					"two hexadecimal digits behind %; the character itself is %25";
+				*ret_expected = "two hexadecimal digits after %; the character itself is %25";
 				return 0;
 			}
 			c = high << 4 | low;
@@ -207,7 +206,7 @@ int es_conf_item_is_escaped(enum es_conf_item item, const char *text)
 }
 
 #define NETWORK_EXPECTED                                                                                     \
-	"an IP address, or a network like 192.0.2.0/24 or 2001:db8::/32 without bits behind its prefix"
+	"an IP address, or a network like 192.0.2.0/24 or 2001:db8::/32 without bits after its prefix"
 
 static int es_peers_are_valid(const char *text, const char **ret_expected)
 {

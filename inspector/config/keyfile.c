@@ -138,7 +138,8 @@ static int check_permissions(int fd, const char *path, struct es_conf_error *err
 		return r;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		es_conf_error_set(err, "%s: is no regular file: expected a key file (earshot keygen)", path);
+		es_conf_error_set(err, "%s: is not a regular file: expected a key file (earshot keygen)",
+				  path);
 		return -EINVAL;
 	}
 	if (st.st_mode & 077) {
@@ -172,9 +173,9 @@ static int read_text(int fd, char *text, size_t *ret_size, const char *path, str
 		return r;
 	}
 	if (size > FILE_MAX_BYTES || memchr(text, 0, size)) {
-		es_conf_error_set(err,
-				  "%s: is no text of at most %d bytes: expected a key file (earshot keygen)",
-				  path, FILE_MAX_BYTES);
+		es_conf_error_set(
+			err, "%s: is not a text of at most %d bytes: expected a key file (earshot keygen)",
+			path, FILE_MAX_BYTES);
 		return -EINVAL;
 	}
 	*ret_size = size;

@@ -91,7 +91,7 @@ static int es_scan_list(struct es_scan *s, char c)
 		s->list = s->line;
 	} else {
 		if (s->last == '{' || s->last == ',')
-			return es_conf_fail(s->p, s->line, "\"%c\" behind \"%c\" in a list: expected a value",
+			return es_conf_fail(s->p, s->line, "\"%c\" after \"%c\" in a list: expected a value",
 					    c, s->last);
 		if (c == '}')
 			s->list = 0;
@@ -210,7 +210,7 @@ static int es_scan_wide(struct es_scan *s)
 	if (!len)
 		return es_conf_fail(
 			s->p, s->line,
-			"byte 0x%02x in a string is no UTF-8: expected UTF-8, or %%%02X in a path",
+			"byte 0x%02x in a string is not UTF-8: expected UTF-8, or %%%02X in a path",
 			(unsigned char)*s->pos, (unsigned char)*s->pos);
 	s->pos += len - 1;
 	return 0;

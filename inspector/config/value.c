@@ -205,7 +205,7 @@ static int es_value_address_v6(const struct es_value *v, const struct es_addr *a
 	if (es_value_is_local(v) && es_addr_equal(address, &loopback))
 		return 0;
 	if (!es_value_address6_is_valid(address))
-		return es_value_fail(v, "expected a unicast IPv6 address of a network, and none of a link");
+		return es_value_fail(v, "expected a unicast IPv6 address of a network, and not of a link");
 	return 0;
 }
 

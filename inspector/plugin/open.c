@@ -91,7 +91,7 @@ static int es_plugin_map(struct es_plugin_instance *instance, struct es_conf_err
 		return rc;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		es_conf_error_set(why, "%s: is no regular file: expected a shared object", instance->file);
+		es_conf_error_set(why, "%s: is not a regular file: expected a shared object", instance->file);
 		return -EINVAL;
 	}
 	es_plugin_loader_path(instance->fd, path, sizeof(path));
@@ -116,7 +116,7 @@ static int es_plugin_judge(struct es_plugin_instance *instance, struct es_conf_e
 	const struct es_plugin_metric *metric;
 
 	if (!found || found->magic != ES_PLUGIN_MAGIC) {
-		es_conf_error_set(why, "%s: is no Earshot plugin: expected the symbol " ES_PLUGIN_SYMBOL,
+		es_conf_error_set(why, "%s: is not an Earshot plugin: expected the symbol " ES_PLUGIN_SYMBOL,
 				  instance->file);
 		return -EINVAL;
 	}

@@ -145,7 +145,7 @@ def test_other_nodes(site, error):
     wrong = of_corosync(result)
     assert wrong["corosync.nodes"] == error and wrong["corosync.strangers"] == "warning"
     assert found(result, "nodes") == "node n2 (10.78.0.2) is not in corosync's nodelist"
-    assert found(result, "strangers").startswith("corosync's node 3 (10.78.0.3) is no node in")
+    assert found(result, "strangers").startswith("corosync's node 3 (10.78.0.3) is not a node in")
 
 
 def test_other_network(site):

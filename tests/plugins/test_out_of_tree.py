@@ -334,9 +334,9 @@ PLAIN = "ES_PLUGIN_EXPORT const struct es_plugin earshot_plugin = {"
     (PLAIN + "ES_PLUGIN_MAGIC, 1, 0, 8, 8, 8, COMMON };", "its descriptor's sizes (8, 8, 8)"),
     (PLAIN + "ES_PLUGIN_MAGIC, 1, 1, sizeof(struct es_plugin), 100000, sizeof(struct es_plugin_node), COMMON };",
      "its descriptor's sizes"),
-    (PLAIN + "1, 1, 1, sizeof(struct es_plugin), COMMON };", "is no Earshot plugin"),
+    (PLAIN + "1, 1, 1, sizeof(struct es_plugin), COMMON };", "is not an Earshot plugin"),
     (PLAIN + 'ES_PLUGIN_HEADER, .name = "x", .version = "1", .description = "d" };', "is incomplete: expected name, version"),
-    ("int nothing;", "is no Earshot plugin: expected the symbol earshot_plugin"),
+    ("int nothing;", "is not an Earshot plugin: expected the symbol earshot_plugin"),
     ("extern int nowhere(void); int here(void) { return nowhere(); }", "undefined symbol: nowhere"),
 ])
 def test_versions(prefix, requests, tmp_path, text, expected):

@@ -135,7 +135,7 @@ static void test_corosync_nodes(void **state)
 	assert_string_equal(finding("corosync.nodes")->found,
 			    "node n3 (10.78.0.3) is not in corosync's nodelist");
 	assert_string_equal(finding("corosync.strangers")->found,
-			    "corosync's node 3 (10.78.0.7) is no node in t.conf");
+			    "corosync's node 3 (10.78.0.7) is not a node in t.conf");
 	corosync_reset();
 	/* one link; an even number of nodes */
 	corosync_set("nodelist.node.0.ring1_addr", NULL);

@@ -118,7 +118,7 @@ static const struct {
 	 "t.conf:4: service web: backup: all nodes: expected one that comes first"},
 	{DATAPATH NODE "node n2 { address = 10.78.0.2 }\nservice web { address = 10.77.0.100 port = 80\n"
 		       "nodes = n1\nbackup = n2 }",
-	 "t.conf:6: service web: backup = n2: it is none of nodes: expected one of them"},
+	 "t.conf:6: service web: backup = n2: it is not one of nodes: expected one of them"},
 	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\notherwise { status = 302 } }",
 	 "t.conf:4: otherwise: status = 302: expected 400..599"},
 	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\notherwise { file = sorry.html } }",
@@ -223,15 +223,15 @@ static const struct {
 	{"service web { address = ' ' }", "t.conf:1: service web: address =  : expected an IP address"},
 	{"service web { address = ::ffff:10.77.0.100 }",
 	 "t.conf:1: service web: address = ::ffff:10.77.0.100: expected a unicast IPv6 address of a network, "
-	 "and none "
+	 "and not "
 	 "of a link"},
 	{"service web { address = 10.77.0.100, fe80::1 }",
-	 "t.conf:1: service web: address = fe80::1: expected a unicast IPv6 address of a network, and none "
+	 "t.conf:1: service web: address = fe80::1: expected a unicast IPv6 address of a network, and not "
 	 "of a link"},
 	{"node n1 { address = ff02::1 }", "t.conf:1: node n1: address = ff02::1: expected a unicast IPv6 "
-					  "address of a network, and none of a link"},
+					  "address of a network, and not of a link"},
 	{"node n1 { address = ::1 }", "t.conf:1: node n1: address = ::1: expected a unicast IPv6 address of "
-				      "a network, and none of a link"},
+				      "a network, and not of a link"},
 	{"service web { address = 10.77.0.100, 10.77.0.101 }",
 	 "t.conf:1: service web: address = 10.77.0.100, 10.77.0.101: two of one family: expected one of "
 	 "each, or "
@@ -241,12 +241,12 @@ static const struct {
 	 "each, or "
 	 "another service"},
 	{"status { address = ff02::1 }",
-	 "t.conf:1: status: address = ff02::1: expected a unicast IPv6 address of a network, and none of a "
+	 "t.conf:1: status: address = ff02::1: expected a unicast IPv6 address of a network, and not of a "
 	 "link"},
 	{"status { address = moon }", "t.conf:1: status: address = moon: expected an IP address"},
 	{"service web { server_address = fe80::1 }",
 	 "t.conf:1: service web: server_address = fe80::1: expected a unicast IPv6 address of a network, and "
-	 "none of a link"},
+	 "not of a link"},
 	{"service web { server_address = \"127.0.0.1, moon\" }",
 	 "t.conf:1: service web: server_address = moon: expected an IP address"},
 	{"service web { server_address = ::1, 2001:db8::1 }",
@@ -357,7 +357,7 @@ static const struct {
 	{"status { allow = {\"10.0.0.1/8\"} }",
 	 "t.conf:1: status: allow = 10.0.0.1/8: expected an IP address, or a network like 192.0.2.0/24 "
 	 "or 2001:db8::/32 "
-	 "without bits behind its prefix"},
+	 "without bits after its prefix"},
 	{"status { host = x }",
 	 "t.conf:1: status: unknown key \"host\": expected address | port | allow | names"},
 	{"status { names = {\"http://status.example/\"} }",
@@ -415,13 +415,13 @@ static const struct {
 	{"cluster { name = \xc3\xa4 }",
 	 "t.conf:1: unexpected byte 0xc3: expected ASCII outside quotes and comments"},
 	{"cluster {\n name = \"caf\xe9\" }",
-	 "t.conf:2: byte 0xe9 in a string is no UTF-8: expected UTF-8, or %E9 in a path"},
+	 "t.conf:2: byte 0xe9 in a string is not UTF-8: expected UTF-8, or %E9 in a path"},
 	{"cluster { name = \"\xc3\" }",
-	 "t.conf:1: byte 0xc3 in a string is no UTF-8: expected UTF-8, or %C3 in a path"},
+	 "t.conf:1: byte 0xc3 in a string is not UTF-8: expected UTF-8, or %C3 in a path"},
 	{"cluster { name = \"\xed\xa0\x80\" }",
-	 "t.conf:1: byte 0xed in a string is no UTF-8: expected UTF-8, or %ED in a path"},
+	 "t.conf:1: byte 0xed in a string is not UTF-8: expected UTF-8, or %ED in a path"},
 	{"cluster { name = \"\xc0\xaf\" }",
-	 "t.conf:1: byte 0xc0 in a string is no UTF-8: expected UTF-8, or %C0 in a path"},
+	 "t.conf:1: byte 0xc0 in a string is not UTF-8: expected UTF-8, or %C0 in a path"},
 	{"\xef\xbb\xbf\xef\xbb\xbf",
 	 "t.conf:1: unexpected byte 0xef: expected ASCII outside quotes and comments"},
 	{"\xff\xfe#", "t.conf: UTF-16: expected UTF-8, as iconv -f UTF-16 -t UTF-8 makes it"},

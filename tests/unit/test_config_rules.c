@@ -129,9 +129,9 @@ static const struct {
 	const char *error;
 } errors[] = {
 	/* lists */
-	{"rule r {\n nodes = {}\n}", 2, "\"}\" behind \"{\" in a list: expected a value"},
-	{"rule r {\n nodes = {n1,\n # nothing\n }\n}", 4, "\"}\" behind \",\" in a list: expected a value"},
-	{"rule r {\n nodes = {,n1}\n}", 2, "\",\" behind \"{\" in a list: expected a value"},
+	{"rule r {\n nodes = {}\n}", 2, "\"}\" after \"{\" in a list: expected a value"},
+	{"rule r {\n nodes = {n1,\n # nothing\n }\n}", 4, "\"}\" after \",\" in a list: expected a value"},
+	{"rule r {\n nodes = {,n1}\n}", 2, "\",\" after \"{\" in a list: expected a value"},
 	{"rule r {\n nodes = {n1,{n2}}\n}", 2,
 	 "\"{\" inside the list opened at line 6: expected \"}\" first"},
 	{"rule r { nodes = {n1\n", 1, "\"{\" without \"}\": expected it before the end of the file"},
@@ -195,7 +195,7 @@ static const struct {
 	{"rule r { suffix = '*.mp4' }", 1, "rule r: suffix = *.mp4: " STAR_EXPECTED},
 	{"location '/video/*' { cost = 1 }", 1, "location /video/*: bad path: " STAR_EXPECTED},
 	{"rule r { path = '/100%/' }", 1,
-	 "rule r: path = /100%/: expected two hexadecimal digits behind %; the character itself is %25"},
+	 "rule r: path = /100%/: expected two hexadecimal digits after %; the character itself is %25"},
 	{"rule r { path = '/a%2fb' }", 1,
 	 "rule r: path = /a%2fb: expected no %2F, which servers read differently: it meets no rule"},
 	{"rule r { path = '/a%0ab' }", 1, "rule r: path = /a%0ab: expected no control characters"},
@@ -210,7 +210,7 @@ static const struct {
 	{"rule r { suffix = 'a/b' }", 1,
 	 "rule r: suffix = a/b: expected the end of a path like .mp4, without /"},
 #define NETWORK_EXPECTED                                                                                     \
-	"expected an IP address, or a network like 192.0.2.0/24 or 2001:db8::/32 without bits behind its "   \
+	"expected an IP address, or a network like 192.0.2.0/24 or 2001:db8::/32 without bits after its "    \
 	"prefix"
 	{"rule r { client = 10.0.0.1/8 }", 1, "rule r: client = 10.0.0.1/8: " NETWORK_EXPECTED},
 	{"rule r { client = 10.0.0.0/33 }", 1, "rule r: client = 10.0.0.0/33: " NETWORK_EXPECTED},
@@ -304,7 +304,8 @@ static const struct {
 	{"service b { address = 10.77.0.1 port = 80\n admit_low = 9 admit_normal = 8 }", 2,
 	 "service b: admit_low = 9: expected at most 8, which admit_normal is"},
 	{"service b { admit_low = low }", 1,
-	 "service b: admit_low = low: expected a plain number 0 (always admitted) or 1..1000000 (requests per node)"},
+	 "service b: admit_low = low: expected a plain number 0 (always admitted) or 1..1000000 (requests "
+	 "per node)"},
 	{"service b { retry_after_s = 0 }", 1, "service b: retry_after_s = 0: expected 1..3600 (seconds)"},
 	{"inspector { url_entries = 1 }", 1,
 	 "inspector: url_entries = 1: expected 1024..4194304 (files and programs)"},

@@ -164,10 +164,10 @@ static void test_files(void **state)
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	assert_int_equal(ftruncate(fd, 20000), 0); /* NULs, and too long */
 	close(fd);
-	expect_failure(-EINVAL, "is no text of at most 16384 bytes: expected a key file (earshot keygen)");
+	expect_failure(-EINVAL, "is not a text of at most 16384 bytes: expected a key file (earshot keygen)");
 	unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	expect_failure(-EINVAL, "is no regular file: expected a key file (earshot keygen)");
+	expect_failure(-EINVAL, "is not a regular file: expected a key file (earshot keygen)");
 }
 
 static void test_create(void **state)

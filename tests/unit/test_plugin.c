@@ -584,8 +584,9 @@ static void test_errors(void **state)
 					"/none.so: cannot be opened: No such file");
 	expect_error("plugin none { file = /etc/passwd }",
 		     "t.conf:4: service web: plugin none: /etc/passwd: cannot be loaded");
-	expect_error("plugin none { file = / }",
-		     "t.conf:4: service web: plugin none: /: is no regular file: expected a shared object");
+	expect_error(
+		"plugin none { file = / }",
+		"t.conf:4: service web: plugin none: /: is not a regular file: expected a shared object");
 	expect_error("plugin x { file = a/b }",
 		     "t.conf:4: plugin x: file = a/b: expected the name of a file");
 	expect_error("plugin x { budget_us = 1000001 }",
