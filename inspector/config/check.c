@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Defaults of the configuration, and what must hold once a section or the whole file is read: nothing
- * required is missing, nothing that must be unique is there twice, no two values contradict each other. It
- * reads no text.
+ * What must hold once the whole file is read: nothing that must be unique is there twice, no two values contradict
+ * each other. It reads no text.
  */
 #include <arpa/inet.h>
 #include <earshot/ring.h>
@@ -11,66 +10,6 @@
 #include <string.h>
 
 #include "inspector/config/internal.h"
-
-int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section,
-			     void *section_data)
-{
-	const struct es_conf_key *key;
-
-	for (key = section->keys; key->name; key++)
-		if (key->def && *key->def &&
-		    es_conf_value_set(p, 0, section->name, key, key->def, section_data))
-			return -EINVAL;
-	return 0;
-}
-
-int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section,
-			     const char *label, const struct es_conf_lines *lines)
-{
-	int rc = 0;
-
-	for (unsigned int i = 0; section->keys[i].name; i++)
-		if (!section->keys[i].def && !lines->key[i])
-			rc = es_conf_fail(p, lines->open, "%s: %s is missing: expected %s = VALUE", label,
-					  section->keys[i].name, section->keys[i].name);
-	return rc;
-}
-
-int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key)
-{
-	int index = es_conf_key_index(&es_conf_sections[section], key);
-
-	return index >= 0 && lines->key[index] ? lines->key[index] : lines->open;
-}
-
-int es_conf_has(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key)
-{
-	int index = es_conf_key_index(&es_conf_sections[section], key);
-
-	return index >= 0 && lines->key[index];
-}
-
-const char *es_conf_nodes_of(const struct es_conf *conf, const struct es_conf_list *list,
-			     struct es_node_set *ret_nodes, char *ret_known, size_t size)
-{
-	int alternatives = 0;
-
-	ret_known[0] = 0;
-	for (const char *name = NULL; (name = es_conf_list_next(list, name));) {
-		unsigned int i = 0;
-
-		while (i < conf->node_count && strcmp(conf->nodes[i].name, name) != 0)
-			i++;
-		if (i < conf->node_count) {
-			es_node_set_add(ret_nodes, i);
-			continue;
-		}
-		for (i = 0; i < conf->node_count; i++)
-			es_conf_alternative(ret_known, size, &alternatives, conf->nodes[i].name);
-		return name;
-	}
-	return NULL;
-}
 
 __u64 es_conf_services_on(const struct es_conf *conf, unsigned int node)
 {

@@ -202,19 +202,21 @@ int es_conf_item_is_escaped(enum es_conf_item item, const char *text);
 int es_conf_name_is_valid(const char *name);
 #define ES_CONF_NAME_EXPECTED "1..63 letters, digits, '.', '_' or '-', starting with a letter or digit"
 
-/* check.c: the nodes that @list names. Returns NULL; or the first name that no node has, and @ret_known, the names that there are. */
-const char *es_conf_nodes_of(const struct es_conf *conf, const struct es_conf_list *list,
-			     struct es_node_set *ret_nodes, char *ret_known, size_t size);
-
-/* check.c: defaults, and what must hold between sections. */
+/* sections.c: the defaults of a section where it begins, and what it lacks at its end. */
 int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section,
 			     void *section_data);
 int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section,
 			     const char *label, const struct es_conf_lines *lines);
-int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key);
 
-/* Does the file set it? */
+/* lines.c: the line of @key, or that of its section; does the file set it? */
+int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key);
 int es_conf_has(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key);
+
+/* The nodes that @list names. Returns NULL; or the first name that no node has, and @ret_known, the names that there are. */
+const char *es_conf_nodes_of(const struct es_conf *conf, const struct es_conf_list *list,
+			     struct es_node_set *ret_nodes, char *ret_known, size_t size);
+
+/* check.c: what must hold between sections. */
 int es_conf_check(struct es_conf_parse *p);
 
 /* health.c: what must hold of the check of a service; and which statuses are right to it. */

@@ -4,6 +4,7 @@
  * request can meet is refused, with what to write. Each is judged alone; whether a node of that name is there is
  * rules.c's to say.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,15 @@
 int es_conf_token_is_valid(const char *text, size_t len)
 {
 	return len && strspn(text, ALPHA DIGIT "!#$%&'*+-.^_`|~") >= len;
+}
+
+int es_conf_name_is_valid(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (!len || len >= ES_CONF_NAME_SIZE || !isalnum((unsigned char)name[0]))
+		return 0;
+	return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == len;
 }
 
 #define PATH_EXPECTED                                                                                        \

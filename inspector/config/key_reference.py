@@ -122,7 +122,7 @@ def key_complain(key, words):
         raise TableError(f"{key.section}: {key.name} has neither a default nor a value for the example")
     told = " ".join(key.text.paragraphs)
     missing = [word for word in words.get(key.choices, []) if f"_{word}_" not in told]
-    if missing and key.choices != "es_conf_yes_no":
+    if missing and key.choices != "yes_no":
         raise TableError(f"{key.section}: {key.name}: its text does not name _{missing[0]}_")
 
 

@@ -4,12 +4,6 @@
 
 #include "inspector/config/keys.h"
 
-const struct es_conf_choice es_conf_yes_no[] = {
-	{"yes", 1},
-	{"no", 0},
-	{NULL, 0},
-};
-
 const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
 	[ES_CONF_CLUSTER] = {"cluster", 0, es_conf_cluster_keys, {NULL}},
 	[ES_CONF_DATAPATH] = {"datapath", 0, es_conf_datapath_keys, {NULL}},

@@ -60,7 +60,11 @@
 #define LISTED			.alike = ES_CONF_LISTED
 #define OWN			.alike = ES_CONF_OWN
 
-extern const struct es_conf_choice es_conf_yes_no[];
+static const struct es_conf_choice yes_no[] = {
+	{"yes", 1},
+	{"no", 0},
+	{NULL, 0},
+};
 
 extern const struct es_conf_key es_conf_cluster_keys[], es_conf_datapath_keys[], es_conf_inspector_keys[],
 	es_conf_status_keys[], es_conf_log_keys[], es_conf_node_keys[], es_conf_service_keys[],

@@ -68,7 +68,7 @@ const struct es_conf_key es_conf_cluster_keys[] = {
 	 * by hand, or rolled out on a side of the cluster that was apart, is never replaced; the node says
 	 * why. With static membership nobody is asked.
 	 */
-	CHOICE(cluster, catch_up, OWN, "yes", es_conf_yes_no),
+	CHOICE(cluster, catch_up, OWN, "yes", yes_no),
 	{.name = NULL},
 };
 
@@ -392,7 +392,7 @@ const struct es_conf_key es_conf_node_keys[] = {
 	 * By their places in the list nodes name each other. A removed one counts nowhere, has no weight, and
 	 * another node may have its address. The section of the last node can be deleted instead.
 	 */
-	CHOICE(node, removed, LISTED, "no", es_conf_yes_no),
+	CHOICE(node, removed, LISTED, "no", yes_no),
 
 	/*
 	 * Names that values of cookies and headers have for it, for rules with *affinity* = route, up to 16.

@@ -103,7 +103,7 @@ const struct es_conf_key es_conf_service_keys[] = {
 	 * Either way, upper and lower case of the host and its port make no difference, nor does
 	 * percent-encoding of a character that does not need it.
 	 */
-	CHOICE(service, content_host, MUST, "yes", es_conf_yes_no),
+	CHOICE(service, content_host, MUST, "yes", yes_no),
 
 	/*
 	 * _yes_: a node that lacks content in memory reads it from its disk, so content on another node is no
@@ -112,7 +112,7 @@ const struct es_conf_key es_conf_service_keys[] = {
 	 *
 	 * What a move costs for other reasons (_handover_cost_) stays as it is.
 	 */
-	CHOICE(service, content_on_disk, SHOULD, "yes", es_conf_yes_no),
+	CHOICE(service, content_on_disk, SHOULD, "yes", yes_no),
 
 	/*
 	 * The policy's own parameters, by their names in the papers, as a list of "NAME=VALUE". Default: the

@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Makes room for a section where it begins: which structure of the configuration its values go to, and whether one
- * more of that name is allowed.
+ * Makes room for a section where it begins: which structure of the configuration its values go to, whether one more of
+ * that name is allowed, and its defaults. Says at its end what is missing.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/config/internal.h"
+
+int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section,
+			     void *section_data)
+{
+	const struct es_conf_key *key;
+
+	for (key = section->keys; key->name; key++)
+		if (key->def && *key->def &&
+		    es_conf_value_set(p, 0, section->name, key, key->def, section_data))
+			return -EINVAL;
+	return 0;
+}
+
+int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section,
+			     const char *label, const struct es_conf_lines *lines)
+{
+	int rc = 0;
+
+	for (unsigned int i = 0; section->keys[i].name; i++)
+		if (!section->keys[i].def && !lines->key[i])
+			rc = es_conf_fail(p, lines->open, "%s: %s is missing: expected %s = VALUE", label,
+					  section->keys[i].name, section->keys[i].name);
+	return rc;
+}
 
 static int node_open(struct es_conf_parse *p, const char *label, const char *name, int line,
 		     struct es_conf_place *ret)
