@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a rollout does to this node, its way to the others, and the command that begins one. */
+/* What a rollout does to this node, in either role. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/event.h"
+#include "inspector/base/json.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/restart.h"
 #include "inspector/daemon/rollout.h"
-#include "inspector/report/json.h"
 #include "membership/group.h"
 
-#define NS_PER_US	  1000ULL
-#define HEARD_LATELY_MS	  3000
 #define ES_ROLLOUT_TICK_S (ES_ROLLOUT_TICK_MS / 1000.0)
 
 /* --- what a rollout wants done here */
@@ -23,42 +20,6 @@ static unsigned long long now_ns(void *ctx)
 {
 	(void)ctx;
 	return es_clock_now_ns();
-}
-
-void es_daemon_rollout_send(void *daemon, const struct es_rollout_message *message)
-{
-	const struct es_daemon *d = daemon;
-	struct es_rollout_datagram datagram;
-	size_t len = es_rollout_put(&datagram, message, &d->keys.key[0].handover);
-
-	es_daemon_send(d, message->target, &datagram, len);
-}
-
-static const char *text_of(struct json_object *object, const char *key)
-{
-	struct json_object *value = NULL;
-
-	json_object_object_get_ex(object, key, &value);
-	return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
-}
-
-static int is_set(struct json_object *object, const char *key)
-{
-	struct json_object *value = NULL;
-
-	json_object_object_get_ex(object, key, &value);
-	return json_object_get_boolean(value);
-}
-
-static void past_add(const struct es_daemon *d, struct es_rollout_history *history, unsigned long long number,
-		     unsigned long long digest)
-{
-	struct es_rollout_past past = {
-		.number = number, .digest = digest, .time_ms = es_wall_ns() / ES_ROLLOUT_NS_PER_MS};
-
-	snprintf(past.name, sizeof(past.name), "%s", d->rollout.name);
-	snprintf(past.by, sizeof(past.by), "%s", d->rollout.by);
-	es_rollout_history_add(history, d->conf->digest, &past);
 }
 
 /* What this node would go back to is its file: that must be what is in force, and not one that nobody has put in force. */
@@ -79,10 +40,8 @@ static int file_is_in_force(const struct es_daemon *d, struct es_conf_error *err
 	return rc;
 }
 
-/* May this node take it, and may nodes with these two settings be in one cluster? Then it is beside the file in force, and
- * @err says what waits for a restart. */
-static int try_and_stage(struct es_daemon *d, const struct es_daemon_text *text, const char *leaders_settings,
-			 char *ret_settings, struct es_conf_error *err)
+int es_daemon_rollout_stage(struct es_daemon *d, const struct es_daemon_text *text,
+			    const char *leaders_settings, char *ret_settings, struct es_conf_error *err)
 {
 	char difference[ES_GROUP_TEXT_SIZE];
 	int rc = es_daemon_try(d, text, d->rollout.restarts, ret_settings, ES_WIRE_SETTINGS_SIZE, err);
@@ -112,7 +71,7 @@ static int history_take(struct es_daemon *d, struct json_object *document, unsig
 	struct json_object *history;
 	const struct es_rollout_past *last;
 
-	r->is_catch_up = is_set(document, "catch_up");
+	r->is_catch_up = es_json_is_true(document, "catch_up");
 	if (json_object_object_get_ex(document, "history", &history)) {
 		last = es_rollout_history_parse(history, &r->next) ? NULL : es_rollout_history_last(&r->next);
 		if (last && last->digest == digest)
@@ -121,13 +80,14 @@ static int history_take(struct es_daemon *d, struct json_object *document, unsig
 		return -EBADMSG;
 	}
 	r->next = r->history;
-	past_add(d, &r->next, r->member.rollout, digest);
+	es_daemon_rollout_past_add(d, &r->next, r->member.rollout, digest);
 	return 0;
 }
 
 static int check_document(struct es_daemon *d, struct json_object *document, struct es_conf_error *err)
 {
-	struct es_daemon_text text = {.name = text_of(document, "name"), .text = text_of(document, "text")};
+	struct es_daemon_text text = {.name = es_daemon_rollout_text(document, "name"),
+				      .text = es_daemon_rollout_text(document, "text")};
 	struct es_daemon_rollout *r = &d->rollout;
 	char settings[ES_WIRE_SETTINGS_SIZE];
 	int rc;
@@ -138,14 +98,14 @@ static int check_document(struct es_daemon *d, struct json_object *document, str
 		return -EBADMSG;
 	}
 	snprintf(r->name, sizeof(r->name), "%s", text.name);
-	snprintf(r->by, sizeof(r->by), "%s", text_of(document, "by"));
-	r->restarts = is_set(document, "restart");
+	snprintf(r->by, sizeof(r->by), "%s", es_daemon_rollout_text(document, "by"));
+	r->restarts = es_json_is_true(document, "restart");
 	rc = history_take(d, document, es_conf_digest(text.text, text.len), err);
 	if (!rc && r->is_catch_up)
 		rc = es_daemon_catch_up_judge(d, (unsigned int)r->member.leader, err);
 	if (rc)
 		return rc;
-	return try_and_stage(d, &text, text_of(document, "settings"), settings, err);
+	return es_daemon_rollout_stage(d, &text, es_daemon_rollout_text(document, "settings"), settings, err);
 }
 
 static int check(void *ctx, const char *text, size_t len, struct es_conf_error *err)
@@ -272,7 +232,7 @@ static int has_begun(void *ctx)
 	return es_daemon_serves(d, d->cluster->self);
 }
 
-static const struct es_rollout_ops ops = {
+const struct es_rollout_ops es_daemon_rollout_ops = {
 	.now_ns = now_ns,
 	.send = es_daemon_rollout_send,
 	.check = check,
@@ -313,11 +273,6 @@ static void tell_end(struct es_daemon *d)
 	es_event(is_good ? ES_EVENT_rollout : ES_EVENT_rollout_refused,
 		 is_good ? ES_LOG_INFO : ES_LOG_WARNING, NULL, "%s, rolled out by %s, %s%s", d->rollout.name,
 		 d->rollout.by, words[l->result], nodes);
-}
-
-int es_daemon_rollout_is_busy(const struct es_daemon *d)
-{
-	return es_rollout_is_leading(&d->rollout.leader) || es_rollout_member_is_busy(&d->rollout.member);
 }
 
 void es_daemon_rollout_go_on(struct es_daemon *d)
@@ -375,264 +330,6 @@ int es_daemon_rollout_message(void *daemon, const void *data, size_t len)
 	return 0;
 }
 
-struct json_object *es_daemon_rollout_told(const struct es_daemon *d)
-{
-	const struct es_rollout_past *last = es_rollout_history_last(&d->rollout.history);
-	struct json_object *object = json_object_new_object();
-
-	es_json_string(object, "name", last ? last->name : "");
-	es_json_string(object, "by", last ? last->by : "");
-	es_json_number(object, "time_ms", last ? last->time_ms : 0);
-	json_object_object_add(object, "in_force",
-			       json_object_new_boolean(last && last->digest == d->conf->digest));
-	es_json_string(object, "not_taken", d->rollout.catch_up.refused);
-	return object;
-}
-
-/* --- the command */
-
-/* One that was refused joins a moment after it has the file. */
-static void report_membership(const struct es_daemon *d, unsigned int i, struct json_object *node)
-{
-	char text[ES_GROUP_TEXT_SIZE + 32];
-	const char *lacks = d->membership ? es_membership_lacks(d->membership, i, text, sizeof(text)) : NULL;
-
-	json_object_object_add(node, "member", json_object_new_boolean(!lacks));
-	if (lacks)
-		es_json_string(node, "reason", lacks);
-}
-
-static struct json_object *report(const struct es_daemon *d)
-{
-	const struct es_rollout_leader *l = &d->rollout.leader;
-	struct json_object *object = json_object_new_object(), *nodes = json_object_new_array();
-
-	es_json_number(object, "number", l->number);
-	es_json_string(object, "name", d->rollout.name);
-	es_json_string(object, "by", d->rollout.by);
-	es_json_string(object, "node", d->conf->nodes[d->cluster->self].name);
-	json_object_object_add(object, "dry_run", json_object_new_boolean(l->is_dry));
-	es_json_string(object, "phase", es_rollout_phase_name(l->phase));
-	es_json_string(object, "result", es_rollout_result_name(l->result));
-	/* The last one, which nobody could tell of. */
-	json_object_object_add(
-		object, "restart_self",
-		json_object_new_boolean(l->restarts && l->result == ES_ROLLOUT_ALL_SWITCHED && *d->waiting));
-	for (unsigned int i = 0; i < l->node_count; i++) {
-		struct json_object *node = json_object_new_object();
-
-		es_json_string(node, "name", d->conf->nodes[i].name);
-		es_json_string(node, "state", es_rollout_state_name(l->node[i].state));
-		es_json_string(node, "reason", l->node[i].why);
-		json_object_array_add(nodes, node);
-		if (l->result == ES_ROLLOUT_ALL_SWITCHED && l->node[i].state == ES_ROLLOUT_SWITCHED)
-			report_membership(d, i, node);
-	}
-	json_object_object_add(object, "nodes", nodes);
-	return object;
-}
-
-static int node_find(const struct es_daemon *d, const char *name)
-{
-	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (!strcmp(d->conf->nodes[i].name, name))
-			return (int)i;
-	return -1;
-}
-
-static void leave_out(struct es_rollout_leader *l, unsigned int node, const char *why)
-{
-	l->node[node].state = ES_ROLLOUT_LEFT_OUT;
-	snprintf(l->node[node].why, sizeof(l->node[node].why), "%s", why);
-}
-
-/* Nodes that are none any more, or by @text. One that is wrong is refused by all in a moment. */
-static void removed_find(struct es_daemon *d, const char *text)
-{
-	struct es_conf_error unwanted = {};
-	struct es_conf *conf = NULL;
-	int rc = es_conf_parse(text, strlen(text), "", &conf, &unwanted);
-
-	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (d->conf->nodes[i].removed || (!rc && (i >= conf->node_count || conf->nodes[i].removed)))
-			leave_out(&d->rollout.leader, i, "removed");
-	es_conf_free(&conf);
-}
-
-/* What is known of the others before they are asked. */
-static int standings_set(struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
-{
-	struct es_rollout_leader *l = &d->rollout.leader;
-	struct json_object *without = NULL;
-
-	memset(l->node, 0, sizeof(l->node));
-	removed_find(d, text_of(request, "text"));
-	for (unsigned int i = 0; i < d->conf->node_count; i++) {
-		if (i == d->cluster->self ||
-		    !es_heard_within(&d->heard, i, HEARD_LATELY_MS * ES_ROLLOUT_NS_PER_MS) ||
-		    atomic_load_explicit(&d->health.understands[i], memory_order_relaxed) &
-			    ES_WIRE_UNDERSTANDS_ROLLOUTS)
-			continue;
-		l->node[i].state = ES_ROLLOUT_OLD;
-		snprintf(l->node[i].why, sizeof(l->node[i].why), "it runs a version without rollout");
-	}
-	if (!json_object_object_get_ex(request, "without", &without))
-		return 0;
-	for (size_t i = 0;
-	     json_object_is_type(without, json_type_array) && i < json_object_array_length(without); i++) {
-		const char *name = json_object_get_string(json_object_array_get_idx(without, i));
-		int node = name ? node_find(d, name) : -1;
-
-		if (node < 0 || (unsigned int)node == d->cluster->self) {
-			es_conf_error_set(err,
-					  node < 0 ? "no node \"%.64s\" is configured"
-						   : "%.64s leads this rollout, and cannot be left out",
-					  name ? name : "");
-			return -EINVAL;
-		}
-		leave_out(l, (unsigned int)node, "");
-	}
-	return 0;
-}
-
-/* The file in force must stay what it is until all have agreed. */
-static int is_in_force(const struct es_daemon *d, const char *path)
-{
-	struct stat a, b;
-
-	return *path == '/' && !stat(path, &a) && !stat(d->options.config_path, &b) && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
-}
-
-static int may_begin(const struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
-{
-	const struct es_daemon_rollout *r = &d->rollout;
-
-	if (es_rollout_is_leading(&r->leader))
-		es_conf_error_set(err, "%s is being rolled out by %s: wait for its end", r->name, r->by);
-	else if (es_rollout_member_is_busy(&r->member))
-		es_conf_error_set(err, "node %s leads a rollout: wait for its end",
-				  d->conf->nodes[r->member.leader].name);
-	else if (!*text_of(request, "name") || !*text_of(request, "text"))
-		es_conf_error_set(err, "rollout: expected \"name\" and \"text\", or the \"number\" of one");
-	else if (is_in_force(d, text_of(request, "path")))
-		es_conf_error_set(
-			err,
-			"%s is the file in force here: expected a copy of it that was changed, so that "
-			"there is one to go back to",
-			text_of(request, "name"));
-	else
-		return 0;
-	return -EBUSY;
-}
-
-static void by_take(struct es_daemon *d, struct json_object *request)
-{
-	struct es_daemon_rollout *r = &d->rollout;
-	const char *by = text_of(request, "by");
-
-	snprintf(r->name, sizeof(r->name), "%s", text_of(request, "name"));
-	snprintf(r->by, sizeof(r->by), "%.63s%s%.31s", by, *by ? "@" : "",
-		 d->conf->nodes[d->cluster->self].name);
-	/* They become part of lines of the log. */
-	for (char *c = r->name; *c; c++)
-		*c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
-	for (char *c = r->by; *c; c++)
-		*c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
-}
-
-unsigned long long es_daemon_rollout_number(const struct es_daemon *d)
-{
-	const struct es_daemon_rollout *r = &d->rollout;
-	unsigned long long number = es_number_ns() / NS_PER_US;
-
-	if (number <= r->leader.number)
-		number = r->leader.number + 1;
-	return number > r->catch_up.giver.number ? number : r->catch_up.giver.number + 1;
-}
-
-struct json_object *es_daemon_rollout_document(const struct es_rollout_history *history, const char *settings,
-					       const char *text)
-{
-	const struct es_rollout_past *last = es_rollout_history_last(history);
-	struct json_object *document = json_object_new_object();
-
-	es_json_string(document, "name", last->name);
-	es_json_string(document, "by", last->by);
-	es_json_string(document, "settings", settings);
-	es_json_string(document, "text", text);
-	json_object_object_add(document, "history", es_rollout_history_json(history));
-	return document;
-}
-
-static int begin(struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
-{
-	struct es_daemon_rollout *r = &d->rollout;
-	const struct es_daemon_text text = {
-		.name = r->name, .text = text_of(request, "text"), .len = strlen(text_of(request, "text"))};
-	unsigned long long number = es_daemon_rollout_number(d);
-	unsigned int self = d->cluster->self;
-	struct json_object *document;
-	char settings[ES_WIRE_SETTINGS_SIZE];
-	struct es_conf_error why = {};
-	const char *whole;
-	size_t len;
-	int rc = standings_set(d, request, err);
-
-	r->leader.node_count = d->conf->node_count;
-	r->restarts = is_set(request, "restart");
-	if (!rc && r->restarts && !is_set(request, "dry_run"))
-		rc = may_restart(d, self, err);
-	if (rc)
-		return rc;
-	by_take(d, request);
-	rc = try_and_stage(d, &text, "", settings, &why);
-	r->leader.node[self].state = rc ? ES_ROLLOUT_REFUSED : ES_ROLLOUT_READY;
-	snprintf(r->leader.node[self].why, sizeof(r->leader.node[self].why), "%s", why.text);
-	r->next = r->history;
-	past_add(d, &r->next, number, es_conf_digest(text.text, text.len));
-	r->is_catch_up = 0;
-	document = es_daemon_rollout_document(&r->next, rc ? "" : settings, text.text);
-	if (r->restarts)
-		json_object_object_add(document, "restart", json_object_new_boolean(1));
-	whole = json_object_to_json_string_length(
-		document, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
-	r->has_told = 0;
-	rc = len > ES_ROLLOUT_MAX ? -EFBIG
-				  : es_rollout_lead(&r->leader, &ops, d, self, d->conf->node_count, number,
-						    whole, len, is_set(request, "dry_run"), r->restarts);
-	json_object_put(document);
-	if (rc) {
-		es_rollout_file_forget(&r->file);
-		es_conf_error_set(err, "%s cannot be rolled out: %s", r->name, strerror(-rc));
-		return rc;
-	}
-	es_daemon_rollout_go_on(d);
-	return 0;
-}
-
-int es_daemon_rollout_command(void *ctx, struct json_object *request, struct json_object **ret_result,
-			      struct es_conf_error *err)
-{
-	struct json_object *number = NULL;
-	struct es_daemon *d = ctx;
-	int rc = 0;
-
-	if (json_object_object_get_ex(request, "number", &number)) {
-		if (json_object_get_uint64(number) != d->rollout.leader.number || !d->rollout.leader.number) {
-			es_conf_error_set(err, "there is no rollout of this number");
-			return -ENOENT;
-		}
-	} else {
-		rc = may_begin(d, request, err);
-		if (!rc)
-			rc = begin(d, request, err);
-	}
-	if (!rc)
-		*ret_result = report(d);
-	return rc;
-}
-
 /* --- life */
 
 int es_daemon_rollout_start(struct es_daemon *d, struct es_conf_error *err)
@@ -643,7 +340,8 @@ int es_daemon_rollout_start(struct es_daemon *d, struct es_conf_error *err)
 	if (rc && rc != -ENOENT)
 		es_log(ES_LOG_WARNING, "%s: cannot be read: %s; the last rollout is not known",
 		       d->rollout_path, strerror(-rc));
-	es_rollout_member_init(&d->rollout.member, &ops, d, d->cluster->self, es_number_ns());
+	es_rollout_member_init(&d->rollout.member, &es_daemon_rollout_ops, d, d->cluster->self,
+			       es_number_ns());
 	ev_init(&d->rollout.timer, on_timer);
 	d->rollout.timer.repeat = ES_ROLLOUT_TICK_S;
 	d->rollout.timer.data = d;

@@ -45,6 +45,22 @@ int es_daemon_rollout_start(struct es_daemon *daemon, struct es_conf_error *err)
 /* es_daemon_rollout_stop() - may be called without start; what is only checked is forgotten */
 void es_daemon_rollout_stop(struct es_daemon *daemon);
 
+/* What a rollout does here, whoever leads it; the context is the daemon. */
+extern const struct es_rollout_ops es_daemon_rollout_ops;
+
+/*
+ * es_daemon_rollout_stage() - may this node take @text, and may nodes with these two settings be in one cluster? Then it is
+ * beside the file in force, and @err says what waits for a restart. @leaders_settings: "": there is no other node's
+ */
+struct es_daemon_text;
+int es_daemon_rollout_stage(struct es_daemon *daemon, const struct es_daemon_text *text,
+			    const char *leaders_settings, char *ret_settings, struct es_conf_error *err);
+
+/* The next six: rollout_state.c. */
+
+/* es_daemon_rollout_text() - of a request, or of what is offered; "" for none */
+const char *es_daemon_rollout_text(struct json_object *object, const char *key);
+
 /* es_daemon_rollout_send() - to another node; what is lost is said again. @daemon: for struct es_rollout_ops */
 void es_daemon_rollout_send(void *daemon, const struct es_rollout_message *message);
 
@@ -55,16 +71,23 @@ unsigned long long es_daemon_rollout_number(const struct es_daemon *daemon);
 struct json_object *es_daemon_rollout_document(const struct es_rollout_history *history, const char *settings,
 					       const char *text);
 
-/* es_daemon_rollout_go_on() - there is something to wait for now, or not any more */
-void es_daemon_rollout_go_on(struct es_daemon *daemon);
+/* es_daemon_rollout_past_add() - @history goes on with the file with @digest, named as struct es_daemon_rollout has it */
+void es_daemon_rollout_past_add(const struct es_daemon *daemon, struct es_rollout_history *history,
+				unsigned long long number, unsigned long long digest);
 
 /* es_daemon_rollout_is_busy() - one is under way that this node leads, or takes part in */
 int es_daemon_rollout_is_busy(const struct es_daemon *daemon);
 
+/* es_daemon_rollout_go_on() - there is something to wait for now, or not any more */
+void es_daemon_rollout_go_on(struct es_daemon *daemon);
+
 /* es_daemon_rollout_message() - a datagram of es_rollout_get(); returns 0, or -EBADMSG: it is none */
 int es_daemon_rollout_message(void *daemon, const void *data, size_t len);
 
-/* es_daemon_rollout_told() - for `status`: the last one here, and whether its file is in force */
+/* es_daemon_rollout_report() (rollout_report.c) - how the one that this node leads stands; the caller's */
+struct json_object *es_daemon_rollout_report(const struct es_daemon *daemon);
+
+/* es_daemon_rollout_told() (rollout_report.c) - for `status`: the last one here, and whether its file is in force */
 struct json_object *es_daemon_rollout_told(const struct es_daemon *daemon);
 
 /* es_daemon_rollout_command() - the control command `rollout`: begins one, or tells how it stands; an es_control_fn */
