@@ -6,7 +6,7 @@
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/log.h"
-#include "inspector/daemon/daemon.h"
+#include "inspector/daemon/checks.h"
 
 /* At a check that is under way, whether somebody has accepted its connection: soon at first, so that it is there for no
  * longer than needed, then twice as late each time. */
@@ -15,7 +15,7 @@
 
 static void again_in(struct es_daemon_check *c, double seconds)
 {
-	struct ev_loop *loop = c->daemon->loop;
+	struct ev_loop *loop = c->checks->loop;
 
 	ev_timer_stop(loop, &c->timer);
 	ev_timer_set(&c->timer, seconds, 0);
@@ -24,8 +24,8 @@ static void again_in(struct es_daemon_check *c, double seconds)
 
 static void rest_stop(struct es_daemon_check *c)
 {
-	ev_io_stop(c->daemon->loop, &c->rest);
-	ev_timer_stop(c->daemon->loop, &c->rest_limit);
+	ev_io_stop(c->checks->loop, &c->rest);
+	ev_timer_stop(c->checks->loop, &c->rest_limit);
 }
 
 static void on_rest(struct ev_loop *loop, struct ev_io *io, int events)
@@ -56,9 +56,9 @@ static void rest_start(struct es_daemon_check *c)
 	if (c->check.rest_fd < 0)
 		return;
 	ev_io_set(&c->rest, c->check.rest_fd, EV_READ);
-	ev_io_start(c->daemon->loop, &c->rest);
+	ev_io_start(c->checks->loop, &c->rest);
 	ev_timer_set(&c->rest_limit, ES_CHECK_REST_S, 0);
-	ev_timer_start(c->daemon->loop, &c->rest_limit);
+	ev_timer_start(c->checks->loop, &c->rest_limit);
 }
 
 static void finish(struct es_daemon_check *c, enum es_check_result result)
@@ -81,12 +81,12 @@ static void finish(struct es_daemon_check *c, enum es_check_result result)
 	c->is_other = 0;
 	memcpy(c->why, c->check.why, sizeof(c->why));
 	c->fell_ns = es_clock_now_ns();
-	es_daemon_serving_look(c->daemon);
+	c->checks->changed(c->checks->ctx);
 }
 
 static void go_on(struct es_daemon_check *c)
 {
-	struct ev_loop *loop = c->daemon->loop;
+	struct ev_loop *loop = c->checks->loop;
 	enum es_check_result result;
 
 	ev_io_stop(loop, &c->io); /* before the descriptor is closed */
@@ -111,12 +111,18 @@ static void on_io(struct ev_loop *loop, struct ev_io *io, int events)
 	go_on(io->data);
 }
 
+/* Does something, as far as the last look at the servers found? */
+static int listens(const struct es_daemon_check *c)
+{
+	return (int)(c->checks->listens[c->family] >> c->service & 1);
+}
+
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	struct es_daemon_check *c = timer->data;
 
 	(void)events;
-	if (!c->is_running && !(c->daemon->serving.now.listens[c->family] >> c->service & 1)) {
+	if (!c->is_running && !listens(c)) {
 		/* Who listens next is another server. */
 		rest_stop(c);
 		es_check_end(&c->check);
@@ -134,11 +140,11 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	go_on(c);
 }
 
-static void prepare(struct es_daemon *d, unsigned int service, unsigned int family, struct es_daemon_check *c)
+static void prepare(struct es_daemon_checks *checks, const struct es_conf_service *conf, unsigned int service,
+		    unsigned int family, struct es_daemon_check *c)
 {
-	const struct es_conf_service *conf = &d->conf->services[service];
-
-	*c = (struct es_daemon_check){.daemon = d, .service = service, .family = family, .duration_s = NAN};
+	*c = (struct es_daemon_check){
+		.checks = checks, .service = service, .family = family, .duration_s = NAN};
 	memcpy(c->name, conf->name, sizeof(c->name));
 	es_check_init(&c->check, conf, es_conf_service_of(conf, family));
 	ev_init(&c->timer, on_timer);
@@ -192,10 +198,31 @@ static void inherit_places(struct es_daemon_checks *checks, const struct es_conf
 	}
 }
 
-int es_daemon_checks_start(struct es_daemon *d)
+static void stop(struct es_daemon_checks *checks)
 {
-	const struct es_daemon_checks before = d->checks;
-	unsigned int services = d->conf->service_count, count = 0;
+	for (unsigned int i = 0; i < checks->count; i++) {
+		struct es_daemon_check *c = &checks->of[i];
+
+		ev_io_stop(checks->loop, &c->io);
+		ev_timer_stop(checks->loop, &c->timer);
+		rest_stop(c);
+		es_check_end(&c->check);
+	}
+	free(checks->of);
+	checks->of = NULL;
+	checks->count = 0;
+}
+
+void es_daemon_checks_init(struct es_daemon_checks *checks, struct ev_loop *loop, const __u64 *listens,
+			   void (*changed)(void *ctx), void *ctx)
+{
+	*checks = (struct es_daemon_checks){.loop = loop, .listens = listens, .changed = changed, .ctx = ctx};
+}
+
+int es_daemon_checks_start(struct es_daemon_checks *checks, const struct es_conf *conf, unsigned int self)
+{
+	const struct es_daemon_checks before = *checks;
+	unsigned int services = conf->service_count, count = 0;
 	struct es_daemon_check *of = calloc((size_t)services * ES_CONF_FAMILIES, sizeof(*of));
 
 	if (!of)
@@ -203,17 +230,19 @@ int es_daemon_checks_start(struct es_daemon *d)
 	for (unsigned int i = 0; i < services * ES_CONF_FAMILIES; i++) {
 		unsigned int service = i / ES_CONF_FAMILIES, family = i % ES_CONF_FAMILIES;
 
-		if (!es_conf_service_of(&d->conf->services[service], family) ||
-		    !es_conf_service_is_on(&d->conf->services[service], d->cluster->self))
+		if (!es_conf_service_of(&conf->services[service], family) ||
+		    !es_conf_service_is_on(&conf->services[service], self))
 			continue;
-		prepare(d, service, family, &of[count]);
+		prepare(checks, &conf->services[service], service, family, &of[count]);
 		for (unsigned int k = 0; k < before.count; k++)
 			inherit(&of[count], &before.of[k]);
 		count++;
 	}
-	es_daemon_checks_stop(d);
-	d->checks = (struct es_daemon_checks){.count = count, .of = of};
-	inherit_places(&d->checks, d->conf, &before);
+	stop(checks);
+	checks->count = count;
+	checks->of = of;
+	memset(checks->service, 0, sizeof(checks->service));
+	inherit_places(checks, conf, &before);
 	/* The first ones at once, but one after the other. */
 	for (unsigned int i = 0; i < count; i++)
 		if (of[i].check.conf.type != ES_CONF_CHECK_NONE)
@@ -221,26 +250,18 @@ int es_daemon_checks_start(struct es_daemon *d)
 	return 0;
 }
 
-void es_daemon_checks_rebind(struct es_daemon *d)
+void es_daemon_checks_rebind(struct es_daemon_checks *checks, const struct es_conf *conf, unsigned int self)
 {
-	if (!es_daemon_checks_start(d))
+	if (!es_daemon_checks_start(checks, conf, self))
 		return;
 	es_log(ES_LOG_WARNING, "no memory for checks: the servers are not checked until the next reload");
-	es_daemon_checks_stop(d);
+	es_daemon_checks_stop(checks);
 }
 
-void es_daemon_checks_stop(struct es_daemon *d)
+void es_daemon_checks_stop(struct es_daemon_checks *checks)
 {
-	for (unsigned int i = 0; i < d->checks.count; i++) {
-		struct es_daemon_check *c = &d->checks.of[i];
-
-		ev_io_stop(d->loop, &c->io);
-		ev_timer_stop(d->loop, &c->timer);
-		rest_stop(c);
-		es_check_end(&c->check);
-	}
-	free(d->checks.of);
-	d->checks = (struct es_daemon_checks){};
+	stop(checks);
+	memset(checks->service, 0, sizeof(checks->service));
 }
 
 int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int service, const char **ret_why)
@@ -276,13 +297,13 @@ int es_daemon_checks_is_told(const struct es_daemon_checks *checks, unsigned int
 	return 0;
 }
 
-int es_daemon_checks_is_unknown(const struct es_daemon *d, unsigned int service)
+int es_daemon_checks_is_unknown(const struct es_daemon_checks *checks, unsigned int service)
 {
-	for (unsigned int i = 0; i < d->checks.count; i++) {
-		const struct es_daemon_check *c = &d->checks.of[i];
+	for (unsigned int i = 0; i < checks->count; i++) {
+		const struct es_daemon_check *c = &checks->of[i];
 
 		if (c->service == service && c->check.conf.type != ES_CONF_CHECK_NONE &&
-		    !c->verdict.is_known && d->serving.now.listens[c->family] >> service & 1)
+		    !c->verdict.is_known && listens(c))
 			return 1;
 	}
 	return 0;

@@ -12,7 +12,7 @@
 #include "inspector/health/place.h"
 #include "inspector/health/verdict.h"
 
-struct es_daemon;
+struct es_daemon_checks;
 
 /**
  * struct es_daemon_check - of one address of a service
@@ -21,7 +21,7 @@ struct es_daemon;
  * @is_refused: and the last one failed as struct es_check has it
  */
 struct es_daemon_check {
-	struct es_daemon *daemon;
+	struct es_daemon_checks *checks;
 	unsigned int service;
 	unsigned int family; /* as es_conf_service_of() has it */
 	char name[ES_CONF_NAME_SIZE];
@@ -42,10 +42,16 @@ struct es_daemon_check {
 
 /**
  * struct es_daemon_checks
+ * @listens: by family, for which services something listens, as bits; as the last look at the servers found
+ * @changed: called with @ctx when the verdict on a server, or the reason for it, is another one
  * @of: services' addresses, service by service
  * @service: of each service, by its name: this node's place among those that are out since their checks fail
  */
 struct es_daemon_checks {
+	struct ev_loop *loop;
+	const __u64 *listens;
+	void (*changed)(void *ctx);
+	void *ctx;
 	unsigned int count;
 	struct es_daemon_check *of;
 	struct {
@@ -54,14 +60,18 @@ struct es_daemon_checks {
 	} service[ES_CONF_SERVICES_MAX];
 };
 
-/* es_daemon_checks_start() - before the first look at the servers. Returns 0 or -ENOMEM. */
-int es_daemon_checks_start(struct es_daemon *daemon);
+/* es_daemon_checks_init() - @listens, @changed, @ctx: as above, for as long as @checks lasts */
+void es_daemon_checks_init(struct es_daemon_checks *checks, struct ev_loop *loop, const __u64 *listens,
+			   void (*changed)(void *ctx), void *ctx);
+
+/* es_daemon_checks_start() - before the first look at the servers of @self, this node. Returns 0 or -ENOMEM. */
+int es_daemon_checks_start(struct es_daemon_checks *checks, const struct es_conf *conf, unsigned int self);
 
 /* es_daemon_checks_rebind() - after a reload; what is known of a check that is as before stays known */
-void es_daemon_checks_rebind(struct es_daemon *daemon);
+void es_daemon_checks_rebind(struct es_daemon_checks *checks, const struct es_conf *conf, unsigned int self);
 
-/* es_daemon_checks_stop() - may be called without start */
-void es_daemon_checks_stop(struct es_daemon *daemon);
+/* es_daemon_checks_stop() - may be called without start, of zeros, too */
+void es_daemon_checks_stop(struct es_daemon_checks *checks);
 
 /*
  * es_daemon_checks_fails() - is the server of @service down, by one of its addresses? *@ret_why: why, until the next
@@ -87,7 +97,7 @@ int es_daemon_checks_is_told(const struct es_daemon_checks *checks, unsigned int
  * es_daemon_checks_is_unknown() - does something listen for @service whose first check is not over yet, by one of its
  * addresses, as far as the last look at the servers found?
  */
-int es_daemon_checks_is_unknown(const struct es_daemon *daemon, unsigned int service);
+int es_daemon_checks_is_unknown(const struct es_daemon_checks *checks, unsigned int service);
 
 /* How long the last check that passed took, by the slower of two addresses; NAN before there was one. */
 double es_daemon_checks_duration_s(const struct es_daemon_checks *checks, unsigned int service);

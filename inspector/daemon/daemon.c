@@ -343,17 +343,38 @@ static int es_daemon_prepare_network(struct es_daemon *d, struct es_conf_error *
 	return rc ? rc : es_solicited_open(d->conf, d->network.public_ifindex, &d->solicited_fd, err);
 }
 
+static void on_response_took(void *ctx, unsigned int service, unsigned long long took_ns)
+{
+	struct es_daemon *d = ctx;
+
+	es_daemon_outliers_took(&d->outliers, service, took_ns);
+}
+
+static void on_sizes(void *ctx, const void *payload, size_t len)
+{
+	struct es_daemon *d = ctx;
+
+	if (d->membership)
+		es_membership_send(d->membership, ES_WIRE_SIZES, payload, len);
+	else
+		es_observed_message(&d->observed, d->cluster->urls, payload, len);
+}
+
+static const struct es_observed_ops observed_ops = {.took = on_response_took, .tell = on_sizes};
+
 /* Before anything is given to this node. */
 static int es_daemon_start_serving(struct es_daemon *d, struct es_conf_error *err)
 {
 	int rc;
 
 	(void)err;
-	es_observed_reset(d);
+	es_observed_init(&d->observed, &observed_ops, d);
+	es_observed_rebind(&d->observed, d->conf);
 	es_daemon_outliers_rebind(d);
 	es_daemon_vanishing_rebind(d);
 	es_health_is_back(&d->health, d->cluster->self, ~0ULL, es_clock_now_ns());
-	rc = es_daemon_checks_start(d);
+	es_daemon_checks_init(&d->checks, d->loop, d->serving.now.listens, es_daemon_serving_changed, d);
+	rc = es_daemon_checks_start(&d->checks, d->conf, d->cluster->self);
 	if (!rc)
 		es_daemon_serving_start(d);
 	return rc;
@@ -432,7 +453,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_event_close();
 	es_daemon_interfaces_stop(d);
 	es_daemon_metrics_stop(d);
-	es_daemon_checks_stop(d);
+	es_daemon_checks_stop(&d->checks);
 	es_daemon_serving_stop(d);
 	es_daemon_exchange_stop(d);
 	es_membership_free(&d->membership);

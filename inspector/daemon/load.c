@@ -110,13 +110,9 @@ void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_loa
 	ret_load->load = report->load;
 	ret_load->mean_us = report->mean_us;
 	ret_load->disk = report->disk;
-	ret_load->trouble = d->membership && es_membership_is_cut_off(d->membership)
-				    ? ES_TROUBLE_CUT_OFF
-				    : (uint8_t)d->serving.now.trouble;
-	ret_load->understands = d->serving.now.yields ? ES_WIRE_FAILING_YIELDS : 0;
+	es_daemon_serving_word(d, ret_load);
 	if (d->membership && es_membership_is_unkept(d->membership))
 		ret_load->understands |= ES_WIRE_UNKEPT;
-	ret_load->failing = d->serving.now.failing & ((1ULL << ES_WIRE_FAILING_MAX) - 1);
 }
 
 static unsigned int idle_of(const struct es_daemon *d, unsigned int node)
@@ -219,10 +215,11 @@ int es_daemon_load_update(struct es_daemon *d)
 	unsigned long long now_ns = es_clock_now_ns();
 	int is_new = 0;
 
-	es_observed_read(d); /* there is room for so many only */
+	/* There is room for so many only. */
+	es_datapath_responses(d->datapath, es_observed_response, &d->observed);
 	if (now_ns >= load->slow_ns) {
 		load->slow_ns = now_ns + ES_LOAD_SLOW_MS * 1000000ULL;
-		es_observed_flush(d);
+		es_observed_flush(&d->observed);
 		es_node_load_read(&load->node, now_ns);
 		load->report.cpu = (unsigned short)load->node.cpu;
 		load->report.disk = (unsigned short)load->node.disk;

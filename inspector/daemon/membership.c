@@ -135,7 +135,8 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 		if (type == ES_WIRE_SERVICE_DRAINS)
 			es_daemon_service_drains_said(m->daemon, payload, payload_len);
 		if (type == ES_WIRE_SIZES)
-			es_observed_message(m->daemon, payload, payload_len);
+			es_observed_message(&m->daemon->observed, m->daemon->cluster->urls, payload,
+					    payload_len);
 		es_daemon_contents_message(m->daemon->contents, from, type, payload, payload_len,
 					   es_clock_now_ns());
 	}

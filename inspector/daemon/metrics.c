@@ -105,7 +105,7 @@ static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
 						  ? -1
 						  : is_up(&servers, i) &&
 							    !es_daemon_checks_fails(&d->checks, i, &why) &&
-							    !es_daemon_checks_is_unknown(d, i) &&
+							    !es_daemon_checks_is_unknown(&d->checks, i) &&
 							    !es_daemon_outlier_is_out(&d->outliers, i);
 		return;
 	}

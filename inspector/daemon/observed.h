@@ -16,7 +16,7 @@
 #include "inspector/health/responses.h"
 #include "kmod/core/abi.h"
 
-struct es_daemon;
+struct es_url_table;
 
 #define ES_OBSERVED_MAX 256
 
@@ -34,9 +34,18 @@ struct es_observed_service {
 	struct es_durations_lately lately;
 };
 
-/* struct es_daemon_observed - @lately: how long responses took, of all services, and of each; @count: what is to be told of @service
+/* struct es_observed_ops - @took: a response of @service took so long, 0: not known; @tell: an ES_WIRE_SIZES, to all nodes */
+struct es_observed_ops {
+	void (*took)(void *ctx, unsigned int service, unsigned long long took_ns);
+	void (*tell)(void *ctx, const void *payload, size_t len);
+};
+
+/* struct es_daemon_observed - @services: how many there are; @lately: how long responses took, of all services, and of each; @count: what is to be told of @service
  * yet, in @payload behind room for the tag */
 struct es_daemon_observed {
+	const struct es_observed_ops *ops;
+	void *ctx;
+	unsigned int services;
 	struct es_observed_service of[ES_CONF_SERVICES_MAX];
 	struct es_observed_mean mean[ES_CONF_SERVICES_MAX];
 	struct es_durations_lately lately;
@@ -45,19 +54,20 @@ struct es_daemon_observed {
 	__u8 payload[4 + ES_OBSERVED_MAX * 16];
 };
 
-/* es_observed_response() - an es_datapath_response_fn; @ctx: the daemon */
-void es_observed_response(void *ctx, const struct es_response_entry *entry);
+/* es_observed_init() - with nothing in it; @ops are called with @ctx */
+void es_observed_init(struct es_daemon_observed *observed, const struct es_observed_ops *ops, void *ctx);
 
-/* es_observed_flush() - tell the others, or take it in ourselves if there are none */
-void es_observed_flush(struct es_daemon *daemon);
+/* es_observed_rebind() - at the start, and when services may have other numbers */
+void es_observed_rebind(struct es_daemon_observed *observed, const struct es_conf *conf);
 
-/* es_observed_read() - take what the datapath has measured */
-void es_observed_read(struct es_daemon *daemon);
+/* es_observed_response() - an es_datapath_response_fn; @observed: struct es_daemon_observed */
+void es_observed_response(void *observed, const struct es_response_entry *entry);
 
-/* es_observed_reset() - at the start, and when services may have other numbers */
-void es_observed_reset(struct es_daemon *daemon);
+/* es_observed_flush() - tell what is to be told yet */
+void es_observed_flush(struct es_daemon_observed *observed);
 
-/* es_observed_message() - an ES_WIRE_SIZES, own ones too */
-void es_observed_message(struct es_daemon *daemon, const void *payload, size_t len);
+/* es_observed_message() - an ES_WIRE_SIZES, own ones too, for the services' tables; one may be NULL */
+void es_observed_message(const struct es_daemon_observed *observed, struct es_url_table *const *urls,
+			 const void *payload, size_t len);
 
 #endif

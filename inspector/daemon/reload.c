@@ -219,11 +219,12 @@ static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_
 		es_keys_wipe(&next.keys);
 		return rc;
 	}
-	es_observed_read(d); /* by the numbers that services had */
+	/* By the numbers that services had. */
+	es_datapath_responses(d->datapath, es_observed_response, &d->observed);
 	es_daemon_next_commit(d, &next);
 	es_keys_wipe(&next.keys);
 	es_daemon_plugins_watch(d);
-	es_observed_reset(d);
+	es_observed_rebind(&d->observed, d->conf);
 	es_daemon_exchange_rebind(d);
 	es_daemon_view_rebind(d);
 	es_daemon_settings_rebind(d);
@@ -233,7 +234,7 @@ static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_
 	es_daemon_service_drains_rebind(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);
-	es_daemon_checks_rebind(d);
+	es_daemon_checks_rebind(&d->checks, d->conf, d->cluster->self);
 	es_daemon_outliers_rebind(d);
 	es_daemon_vanishing_rebind(d);
 	es_daemon_serving_look(d);

@@ -195,7 +195,7 @@ static void add_checks(struct es_daemon *d, struct es_serving *now, __u64 refuse
 			add_common(d, now, i, why);
 		else if (fails)
 			add_refusing(d, now, i, why, was_refused);
-		else if (es_daemon_checks_is_unknown(d, i))
+		else if (es_daemon_checks_is_unknown(&d->checks, i))
 			es_serving_is_unchecked(now, d->conf, i, waits_for_check(d, i));
 	}
 }
@@ -221,6 +221,16 @@ void es_daemon_serving_tell(struct es_daemon *d)
 					    d->serving.now.lacks);
 }
 
+void es_daemon_serving_word(const struct es_daemon *d, struct es_wire_load *word)
+{
+	const struct es_serving *now = &d->serving.now;
+
+	word->trouble = d->membership && es_membership_is_cut_off(d->membership) ? ES_TROUBLE_CUT_OFF
+										 : (uint8_t)now->trouble;
+	word->understands = now->yields ? ES_WIRE_FAILING_YIELDS : 0;
+	word->failing = now->failing & ((1ULL << ES_WIRE_FAILING_MAX) - 1);
+}
+
 void es_daemon_serving_look(struct es_daemon *d)
 {
 	struct es_worker_state *first = &es_datapath_state(d->datapath)->worker[0];
@@ -240,7 +250,7 @@ void es_daemon_serving_look(struct es_daemon *d)
 		__atomic_store_n(&first->refused_of[family], now->absent[family], __ATOMIC_RELAXED);
 	es_daemon_serving_given(d);
 	log_change(&d->serving.told, now);
-	es_daemon_load_word(d, &word);
+	es_daemon_serving_word(d, &word);
 	es_daemon_serving_heard(d, d->cluster->self, &word, es_daemon_serving_is_down(d));
 	if (before.is_down != now->is_down || before.trouble != now->trouble ||
 	    before.failing != now->failing || before.yields != now->yields || before.lacks != now->lacks) {
@@ -251,6 +261,11 @@ void es_daemon_serving_look(struct es_daemon *d)
 	}
 	if (!d->membership)
 		forget_silent(d);
+}
+
+void es_daemon_serving_changed(void *daemon)
+{
+	es_daemon_serving_look(daemon);
 }
 
 /*

@@ -43,6 +43,12 @@ void es_daemon_serving_stop(struct es_daemon *daemon);
 /* es_daemon_serving_look() - now: something may have changed */
 void es_daemon_serving_look(struct es_daemon *daemon);
 
+/* es_daemon_serving_changed() - the same, as struct es_daemon_checks wants it */
+void es_daemon_serving_changed(void *daemon);
+
+/* es_daemon_serving_word() - what this node says of that: trouble, failing and ES_WIRE_FAILING_YIELDS of @word */
+void es_daemon_serving_word(const struct es_daemon *daemon, struct es_wire_load *word);
+
 /* es_daemon_serving_tell() - the others, in a word of its own, how long a packet this node takes, of what it makes connections, and
  * for which services it has no server: each second, and when something of that has changed or somebody has come */
 void es_daemon_serving_tell(struct es_daemon *daemon);

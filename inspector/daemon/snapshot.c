@@ -92,7 +92,7 @@ static void add_state(const struct es_daemon *d, unsigned int s, struct json_obj
 	es_json_string(check, "result",
 		       d->conf->services[s].check.type == ES_CONF_CHECK_NONE ? "none"
 		       : es_daemon_checks_fails(&d->checks, s, &failed)	     ? "failed"
-		       : isnan(duration_s) || es_daemon_checks_is_unknown(d, s) ||
+		       : isnan(duration_s) || es_daemon_checks_is_unknown(&d->checks, s) ||
 				       !(d->serving.now.listening >> s & 1)
 			       ? "unknown"
 			       : "passed");
