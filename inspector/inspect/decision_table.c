@@ -3,7 +3,6 @@
  * Writes and reads the decision table that the datapath shares. One writer per set; the datapath may read at
  * any time, so an entry is cleared, filled and then named, in this order.
  */
-#include <errno.h>
 #include "inspector/inspect/decision_table.h"
 
 static struct es_decision_set *es_set_of(const struct es_decision_table *table, __u64 flow_hash)
@@ -11,109 +10,26 @@ static struct es_decision_set *es_set_of(const struct es_decision_table *table, 
 	return &table->sets[es_decision_index(flow_hash, table->count)];
 }
 
-int es_decision_table_get(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
-			  __u32 client_isn)
-{
-	__u64 value = es_decision_lookup(es_set_of(table, flow_hash), es_decision_key(flow_hash, cookie));
-
-	return value && es_decision_isn(value) == client_isn ? es_decision_node(value) : -1;
-}
-
-__u32 es_decision_table_age_ms(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
-			       __u32 now_ms)
-{
-	__u64 value = es_decision_lookup(es_set_of(table, flow_hash), es_decision_key(flow_hash, cookie));
-
-	return value ? es_decision_age_ms(value, now_ms) : 0;
-}
-
-/* The order that belongs to this very request's entry, NULL if there is none. */
-static struct es_handover_order *es_order_of(const struct es_decision_table *table, __u64 flow_hash,
-					     __u32 cookie, __u32 client_isn, __u64 *ret_value)
+void es_decision_table_look(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
+			    __u32 client_isn, __u32 now_ms, struct es_decided *ret)
 {
 	const struct es_decision_set *set = es_set_of(table, flow_hash);
 	__u64 key = es_decision_key(flow_hash, cookie);
 
+	*ret = (struct es_decided){};
 	for (int i = 0; i < ES_DECISION_WAYS; i++) {
-		if (set->way[i].key != key || es_decision_isn(set->way[i].value) != client_isn)
+		__u64 value = set->way[i].value;
+
+		if (set->way[i].key != key)
 			continue;
-		*ret_value = set->way[i].value;
-		return &table->orders[(set - table->sets) * ES_DECISION_WAYS + i];
+		ret->order = &table->orders[(set - table->sets) * ES_DECISION_WAYS + i];
+		ret->node = es_decision_node(value);
+		ret->age_ms = es_decision_age_ms(value, now_ms);
+		ret->is_first = es_decision_isn(value) == client_isn;
+		ret->is_moved = es_decision_is_moved(value);
+		ret->is_inherited = ret->age_ms > now_ms - table->since_ms;
+		return;
 	}
-	return NULL;
-}
-
-int es_decision_table_find(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
-			   __u32 client_isn, __u32 now_ms, struct es_decided *ret)
-{
-	__u64 value;
-	const struct es_handover_order *order = es_order_of(table, flow_hash, cookie, client_isn, &value);
-
-	if (!order)
-		return -ENOENT;
-	*ret = (struct es_decided){
-		.node = es_decision_node(value),
-		.attempt = order->attempt,
-		.is_repeated = order->repeat,
-		.is_inherited = es_decision_age_ms(value, now_ms) > now_ms - table->since_ms,
-	};
-	return 0;
-}
-
-void es_decision_table_repeat(struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
-			      __u32 client_isn)
-{
-	__u64 value;
-	struct es_handover_order *order = es_order_of(table, flow_hash, cookie, client_isn, &value);
-
-	if (order)
-		order->repeat = 1;
-}
-
-int es_decision_table_get_any(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie)
-{
-	__u64 value = es_decision_lookup(es_set_of(table, flow_hash), es_decision_key(flow_hash, cookie));
-
-	return value ? es_decision_node(value) : -1;
-}
-
-int es_decision_table_is_numbered(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie)
-{
-	const struct es_decision_set *set = es_set_of(table, flow_hash);
-	__u64 key = es_decision_key(flow_hash, cookie);
-
-	for (int i = 0; i < ES_DECISION_WAYS; i++)
-		if (set->way[i].key == key)
-			return table->orders[(set - table->sets) * ES_DECISION_WAYS + i].attempt > 0;
-	return 0;
-}
-
-const struct es_handover_order *es_decision_table_order(const struct es_decision_table *table,
-							__u64 flow_hash, __u32 cookie)
-{
-	const struct es_decision_set *set = es_set_of(table, flow_hash);
-	__u64 key = es_decision_key(flow_hash, cookie);
-
-	for (int i = 0; i < ES_DECISION_WAYS; i++) {
-		const struct es_handover_order *order =
-			&table->orders[(set - table->sets) * ES_DECISION_WAYS + i];
-
-		if (set->way[i].key == key)
-			return es_decision_is_moved(set->way[i].value) && order->moved ? order : NULL;
-	}
-	return NULL;
-}
-
-const struct es_handover_order *es_decision_table_stayed(const struct es_decision_table *table,
-							 __u64 flow_hash, __u32 cookie, __u32 client_isn,
-							 unsigned int self)
-{
-	__u64 value;
-	const struct es_handover_order *order = es_order_of(table, flow_hash, cookie, client_isn, &value);
-
-	return order && order->kind == ES_HANDOVER_STAY && order->requests && es_decision_node(value) == self
-		       ? order
-		       : NULL;
 }
 
 /* Was this entry's decision about a later request of its connection? */

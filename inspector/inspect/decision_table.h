@@ -25,57 +25,42 @@ struct es_decision_table {
 };
 
 /**
- * es_decision_table_get() - where a repeated first request went
- * @cookie: its ack - 1; @client_isn: its seq - 1
- * Returns the node id, or -1 if this incarnation of the flow was not decided (or is forgotten).
- */
-int es_decision_table_get(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
-			  __u32 client_isn);
-
-/* es_decision_table_age_ms() - how long ago that was decided; 0 if it is not known */
-__u32 es_decision_table_age_ms(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
-			       __u32 now_ms);
-
-/**
- * struct es_decided - a request that was given to a node
- * @attempt: its number, see kmod/core/settled.h; @is_repeated: it was sent there again
- * @is_inherited: an earlier daemon has given it; the attempt is not known
+ * struct es_decided - what the table has of the request that a segment belongs to
+ * @order: the entry's; NULL: nothing is known, and all else is 0. It is the same place after es_decision_table_put() for this
+ * request; after one for another request it may be that one's.
+ * @node: to which it was given; @age_ms: how long ago
+ * @is_first: the segment is the one with which that request begins
+ * @is_moved: it has moved its connection; es_decided_is_moved()
+ * @is_inherited: an earlier daemon has given it, so nothing is known of its order
  */
 struct es_decided {
+	struct es_handover_order *order;
 	unsigned int node;
-	unsigned int attempt;
-	int is_repeated;
+	__u32 age_ms;
+	int is_first;
+	int is_moved;
 	int is_inherited;
 };
 
-/* es_decision_table_find() - where a repeated request went, and more of it. Returns 0 or -ENOENT. */
-int es_decision_table_find(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
-			   __u32 client_isn, __u32 now_ms, struct es_decided *ret);
-
-/* es_decision_table_repeat() - it is sent there again */
-void es_decision_table_repeat(struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
-			      __u32 client_isn);
-
-/* es_decision_table_get_any() - where a request went, for a later segment, whose client ISN is not known */
-int es_decision_table_get_any(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie);
-
-/* es_decision_table_is_numbered() - was that one numbered when it was given away, as connections at layer 4 are? */
-int es_decision_table_is_numbered(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie);
-
 /**
- * es_decision_table_order() - how a connection was moved by the request that these segments belong to
- * Returns NULL if this is not known (any more).
+ * es_decision_table_look() - the one look at the table for a segment
+ * @cookie: its ack - 1; @client_isn: its seq - 1
  */
-const struct es_handover_order *es_decision_table_order(const struct es_decision_table *table,
-							__u64 flow_hash, __u32 cookie);
+void es_decision_table_look(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
+			    __u32 client_isn, __u32 now_ms, struct es_decided *ret);
 
-/**
- * es_decision_table_stayed() - how a later request, whose first byte is behind @client_isn, was left on @self
- * Returns NULL if it was not, or if this is not known (any more).
- */
-const struct es_handover_order *es_decision_table_stayed(const struct es_decision_table *table,
-							 __u64 flow_hash, __u32 cookie, __u32 client_isn,
-							 unsigned int self);
+/* es_decided_is_moved() - has the request moved its connection, as this daemon knows? */
+static inline int es_decided_is_moved(const struct es_decided *decided)
+{
+	return decided->is_moved && decided->order->moved;
+}
+
+/* es_decided_has_stayed() - is the segment the first one of a later request that was left on @self? */
+static inline int es_decided_has_stayed(const struct es_decided *decided, unsigned int self)
+{
+	return decided->is_first && decided->order->kind == ES_HANDOVER_STAY && decided->order->requests &&
+	       decided->node == self;
+}
 
 #define ES_DECISION_NONE_MS 0xffffffffu
 

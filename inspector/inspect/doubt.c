@@ -73,22 +73,20 @@ int es_inspect_packet_is_unsafe(struct es_inspector *in, unsigned int service,
 	return es_inspect_is_unsafe(in, service, &in->head, text, packet->seg.len);
 }
 
-int es_inspect_was_lost(const struct es_inspector *in, const struct es_record *record, uint32_t cookie,
-			unsigned int target)
+int es_inspect_was_lost(const struct es_inspector *in, const struct es_record *record,
+			const struct es_decided *decided)
 {
-	unsigned long long lost_ns = es_health_lost_ns(in->params->health, target);
-	__u32 now_ms = es_inspect_now_ms(in);
-	__u32 age_ms = es_decision_table_age_ms(&in->decisions, record->flow_hash, cookie, now_ms);
+	unsigned long long lost_ns = es_health_lost_ns(in->params->health, decided->node);
 
-	if (es_health_state(in->params->health, target) == ES_NODE_ABSENT)
+	if (es_health_state(in->params->health, decided->node) == ES_NODE_ABSENT)
 		return 1;
 	/* It was another node's since, which may have given it to a third one: PROOFS would know that are no
 	 * older than the ring by which it came back. */
 	if (record->flow == ES_FLOW_DOUBTFUL &&
-	    in->now_ns / 1000000 - age_ms < es_cluster_since_ms(in->cluster, record->flow_hash))
+	    in->now_ns / 1000000 - decided->age_ms < es_cluster_since_ms(in->cluster, record->flow_hash))
 		return 1;
 	/* Decided in the same millisecond is decided before: it was chosen as a member. */
-	return lost_ns && in->now_ns / 1000000 <= lost_ns / 1000000 + age_ms;
+	return lost_ns && in->now_ns / 1000000 <= lost_ns / 1000000 + decided->age_ms;
 }
 
 void es_inspect_doubt(struct es_inspector *in, const uint8_t *bytes, size_t len)

@@ -35,7 +35,7 @@ int es_inspect_earlier_is_nobodys(struct es_inspector *in, __u64 flow_hash, cons
 }
 
 void es_inspect_earlier_blind(struct es_inspector *in, const struct es_record *record,
-			      const struct es_ip_packet *packet)
+			      const struct es_ip_packet *packet, const struct es_known *known)
 {
 	struct es_handover_order order;
 
@@ -44,10 +44,9 @@ void es_inspect_earlier_blind(struct es_inspector *in, const struct es_record *r
 		es_inspect_doubt(in, packet->bytes, packet->len);
 		return;
 	}
-	es_inspect_order(in, record, packet, &order);
+	es_inspect_order(in, record, packet, &known->decided, &order);
 	order.cost = 1;
 	order.pin = ES_PIN_unknown;
-	es_inspect_note(in, record->flow_hash, packet->seg.ack - 1, packet->seg.seq, in->cluster->self,
-			&order);
+	es_inspect_note(in, record->flow_hash, known->cookie, packet->seg.seq, in->cluster->self, &order);
 	es_inspect_send(in, &order, packet, record->gso_size, in->cluster->self);
 }

@@ -53,17 +53,15 @@ void es_inspect_fate_given(struct es_inspector *in, unsigned int service, const 
 }
 
 void es_inspect_fate_again(struct es_inspector *in, unsigned int service, const struct es_ip_packet *packet,
-			   __u64 flow_hash, unsigned int node)
+			   const struct es_decided *decided)
 {
-	__u32 age_ms = es_decision_table_age_ms(&in->decisions, flow_hash, packet->seg.ack - 1,
-						es_inspect_now_ms(in));
 	__u64 now_ms = es_fate_now_ms(in);
 
-	if (age_ms >= ES_SETTLED_VANISHED_MS)
+	if (decided->age_ms >= ES_SETTLED_VANISHED_MS)
 		es_fate_keep(
 			in,
 			es_unheard_get(&in->unheard, &in->keys.ring, service, &packet->flow.client, now_ms),
-			packet, node, now_ms);
+			packet, decided->node, now_ms);
 }
 
 int es_inspect_fate_vanished(struct es_inspector *in, unsigned int service, const struct es_ip_packet *packet,

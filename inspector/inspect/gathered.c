@@ -150,10 +150,11 @@ static int es_gather_waits(const struct es_gather *g, enum es_gather_result resu
 	return result == ES_GATHER_REPEATED && (is_first || g->acked) && !g->asked;
 }
 
-void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struct es_record *record,
-		       const struct es_ip_packet *packet, int is_first)
+void es_inspect_gather(struct es_inspector *in, const struct es_record *record,
+		       const struct es_ip_packet *packet, const struct es_known *known, int is_first)
 {
-	enum es_gather_result result = es_inspect_keep(in, g, record, packet, is_first);
+	enum es_gather_result result = es_inspect_keep(in, record, packet, known, is_first);
+	struct es_gather *g = known->gather;
 	enum es_http_result scan = ES_HTTP_MORE;
 
 	if (!g->has_first || g->leaving || g->given)

@@ -57,10 +57,9 @@ void es_inspect_give_again(struct es_inspector *in, const struct es_record *reco
 			   const struct es_ip_packet *packet, struct es_handover_order *order,
 			   const struct es_decided *decided)
 {
-	order->attempt = decided->attempt;
-	order->repeat = 1;
-	es_decision_table_repeat(&in->decisions, record->flow_hash, packet->seg.ack - 1, packet->seg.seq - 1);
+	order->attempt = decided->order->attempt;
+	order->repeat = decided->order->repeat = 1;
 	es_inspect_count(in, ES_WORKER_repeated);
 	es_inspect_send(in, order, packet, record->gso_size, decided->node);
-	es_inspect_fate_again(in, order->service, packet, record->flow_hash, decided->node);
+	es_inspect_fate_again(in, order->service, packet, decided);
 }

@@ -14,7 +14,7 @@
 /* A request that came in one segment: decide it. Returns 0 if more of it is needed, @ret_wanted bytes if a
  * rule says so. */
 static int es_inspect_single(struct es_inspector *in, const struct es_record *record,
-			     const struct es_ip_packet *packet, size_t *ret_wanted)
+			     const struct es_ip_packet *packet, struct es_known *known, size_t *ret_wanted)
 {
 	struct es_request_view request = {
 		.flow_hash = record->flow_hash,
@@ -37,7 +37,7 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 		es_inspect_doubt(in, packet->bytes, packet->len);
 		return 1;
 	}
-	es_inspect_order(in, record, packet, &order);
+	es_inspect_order(in, record, packet, &known->decided, &order);
 	target = es_inspect_route(in, record->service, &request, &order.rejection);
 	if (target == ES_ROUTE_MORE) {
 		*ret_wanted = order.rejection.more_bytes;
@@ -47,7 +47,7 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 		return 1;
 	es_inspect_complete(in, &request, packet->seg.seq, &order);
 	if (record->flow == ES_FLOW_HERE) {
-		es_inspect_move(in, record, packet, &order, target);
+		es_inspect_move(in, record, packet, known, &order, target);
 	} else if (target == ES_ROUTE_REJECT) {
 		es_inspect_reject(in, record->flow_hash, packet, packet->seg.seq + packet->seg.len, &order);
 	} else if (target < 0) {
@@ -58,124 +58,115 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 	return 1;
 }
 
-static void es_inspect_first(struct es_inspector *in, const struct es_record *record,
-			     const struct es_ip_packet *packet, uint32_t cookie)
+/* A first request that is decided comes again. Returns 0 if it is to be decided anew. */
+static int es_inspect_first_again(struct es_inspector *in, const struct es_record *record,
+				  const struct es_ip_packet *packet, const struct es_known *known)
 {
-	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
+	const struct es_decided *decided = &known->decided;
+	struct es_handover_order order;
+
+	if (decided->node == ES_NODE_REJECT) {
+		es_inspect_moved(in, record, packet, known);
+		return 1;
+	}
+	if (es_inspect_was_lost(in, record, decided) &&
+	    es_inspect_packet_is_unsafe(in, record->service, packet)) {
+		es_inspect_doubt(in, packet->bytes, packet->len);
+		return 1;
+	}
+	/* A node that crashed with it: what it had is gone, and the client heard nothing. */
+	if (es_health_state(in->params->health, decided->node) == ES_NODE_ABSENT)
+		return 0;
+	es_inspect_order(in, record, packet, decided, &order);
+	order.unsafe = (uint8_t)es_inspect_packet_is_unsafe(in, record->service, packet);
+	es_inspect_bound_again(in, packet, &order);
+	es_inspect_give_again(in, record, packet, &order, decided);
+	return 1;
+}
+
+static void es_inspect_first(struct es_inspector *in, const struct es_record *record,
+			     const struct es_ip_packet *packet, struct es_known *known)
+{
 	size_t wanted = 0;
 
-	if (g && g->given)
-		g = NULL; /* it is decided */
-	if (g && g->leaving) {
+	if (known->gather && known->gather->given)
+		known->gather = NULL; /* it is decided */
+	if (known->gather && known->gather->leaving) {
 		es_inspect_count(in, ES_WORKER_repeated); /* it goes as soon as its socket is ended */
-		es_inspect_leave_again(in, g);
+		es_inspect_leave_again(in, known->gather);
 		return;
 	}
 	/* Queued on another CPU while its socket was being ended for this very request. */
-	if (record->flow == ES_FLOW_HERE &&
-	    es_decision_table_order(&in->decisions, record->flow_hash, cookie)) {
-		es_inspect_moved(in, record, packet, cookie);
+	if (record->flow == ES_FLOW_HERE && es_decided_is_moved(&known->decided)) {
+		es_inspect_moved(in, record, packet, known);
 		return;
 	}
 	/* Repeated while it was decided: what rules say of it may take its body, which does not come again. */
-	if (record->flow == ES_FLOW_HERE && !g && es_inspect_stay_again(in, record, packet, cookie))
+	if (record->flow == ES_FLOW_HERE && !known->gather &&
+	    es_inspect_stay_again(in, record, packet, known))
 		return;
-	if (es_inspect_is_new(record->flow)) {
-		struct es_handover_order order;
-		struct es_decided decided;
-		int is_known = !es_decision_table_find(&in->decisions, record->flow_hash, cookie,
-						       packet->seg.seq - 1, es_inspect_now_ms(in), &decided);
-
-		if (is_known && decided.node == ES_NODE_REJECT) {
-			es_inspect_moved(in, record, packet, cookie);
-			return;
-		}
-		if (is_known && es_inspect_was_lost(in, record, cookie, decided.node) &&
-		    es_inspect_packet_is_unsafe(in, record->service, packet)) {
-			es_inspect_doubt(in, packet->bytes, packet->len);
-			return;
-		}
-		/* A node that crashed with it: what it had is gone, and the client heard nothing. */
-		if (is_known && es_health_state(in->params->health, decided.node) != ES_NODE_ABSENT) {
-			es_inspect_order(in, record, packet, &order);
-			order.unsafe = (uint8_t)es_inspect_packet_is_unsafe(in, record->service, packet);
-			es_inspect_bound_again(in, packet, &order);
-			es_inspect_give_again(in, record, packet, &order, &decided);
-			return;
-		}
-	}
-	if (!g && es_inspect_single(in, record, packet, &wanted))
+	if (es_inspect_is_new(record->flow) && known->decided.is_first &&
+	    es_inspect_first_again(in, record, packet, known))
 		return;
-	if (!g)
-		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
-	if (!g)
+	if (!known->gather && (es_inspect_single(in, record, packet, known, &wanted) ||
+			       es_inspect_gather_begin(in, record->flow_hash, known)))
 		return;
 	if (wanted)
-		g->wanted = wanted;
-	es_inspect_gather(in, g, record, packet, 1);
+		known->gather->wanted = wanted;
+	es_inspect_gather(in, record, packet, known, 1);
 }
 
 static void es_inspect_later(struct es_inspector *in, const struct es_record *record,
-			     const struct es_ip_packet *packet, uint32_t cookie)
+			     const struct es_ip_packet *packet, struct es_known *known)
 {
 	struct es_handover_order order = {.kind = ES_HANDOVER_FOLLOW, .service = record->service};
-	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
-	int target =
-		g && !g->given ? -1 : es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
+	const struct es_decided *decided = &known->decided;
+	int is_decided = decided->order && (!known->gather || known->gather->given);
 
 	/* Before its connection is given away, it comes again; what a program has handed over hears its client itself. */
-	if (es_inspect_is_layer4(in, record->service) &&
-	    !es_decision_table_is_numbered(&in->decisions, record->flow_hash, cookie))
+	if (es_inspect_is_layer4(in, record->service) && !(decided->order && decided->order->attempt))
 		return;
-	if (target == ES_NODE_REJECT) {
-		es_inspect_moved(in, record, packet, cookie);
+	if (is_decided && decided->node == ES_NODE_REJECT) {
+		es_inspect_moved(in, record, packet, known);
 		return;
 	}
-	if (target >= 0) {
+	if (is_decided) {
 		/* The socket takes it when it comes again, and its node notes that urgent data may lie
 		 * behind. */
 		if (es_inspect_is_urgent(packet))
 			return;
 		es_inspect_count(in, ES_WORKER_followed);
-		es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+		es_inspect_send(in, &order, packet, record->gso_size, decided->node);
 		return;
 	}
-	if (!g)
-		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
-	if (g)
-		es_inspect_gather(in, g, record, packet, 0);
+	if (known->gather || !es_inspect_gather_begin(in, record->flow_hash, known))
+		es_inspect_gather(in, record, packet, known, 0);
 }
 
 /*
  * The datapath took a segment for a first one; without timestamps 1 of 2,048 later ones looks like that
  * (cookie.h). A flow's packets come in order, so what is known of its request tells.
  */
-static int es_inspect_is_later(struct es_inspector *in, const struct es_record *record,
-			       const struct es_ip_packet *packet)
+static int es_inspect_is_later(const struct es_record *record, const struct es_ip_packet *packet,
+			       const struct es_known *known)
 {
-	uint32_t cookie = packet->seg.ack - 1;
-	const struct es_gather *g;
+	const struct es_gather *g = known->gather;
 
-	if (packet->seg.has_ts || !es_inspect_is_new(record->flow) ||
-	    es_decision_table_get(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1) >= 0)
+	if (packet->seg.has_ts || !es_inspect_is_new(record->flow) || known->decided.is_first)
 		return 0;
-	if (es_decision_table_get_any(&in->decisions, record->flow_hash, cookie) >= 0)
-		return 1;
-	g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
-	return g && g->has_first && g->first_seq != packet->seg.seq;
+	return known->decided.order || (g && g->has_first && g->first_seq != packet->seg.seq);
 }
 
 /* A client closes its side without a request: what comes of that is for a server to say, and any will do. */
 static void es_inspect_fin(struct es_inspector *in, const struct es_record *record,
-			   const struct es_ip_packet *packet)
+			   const struct es_ip_packet *packet, const struct es_known *known)
 {
 	struct es_handover_order order;
 
 	es_inspect_count(in, ES_WORKER_fin_before_request);
-	es_inspect_order(in, record, packet, &order);
+	es_inspect_order(in, record, packet, &known->decided, &order);
 	order.pin = ES_PIN_half_closed;
-	es_inspect_note(in, record->flow_hash, packet->seg.ack - 1, packet->seg.seq, in->cluster->self,
-			&order);
+	es_inspect_note(in, record->flow_hash, known->cookie, packet->seg.seq, in->cluster->self, &order);
 	es_inspect_send(in, &order, packet, 0, in->cluster->self);
 }
 
@@ -183,10 +174,9 @@ static void es_inspect_fin(struct es_inspector *in, const struct es_record *reco
  * A client gives its connection up within its first request. It does so behind all that it has sent; who else
  * says so knows no sequence numbers.
  */
-static void es_inspect_client_reset(struct es_inspector *in, const struct es_record *record,
-				    const struct es_ip_packet *packet)
+static void es_inspect_client_reset(struct es_inspector *in, const struct es_ip_packet *packet,
+				    struct es_gather *g)
 {
-	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, packet->seg.ack - 1);
 	const struct es_gather_segment *last;
 
 	if (!g || !es_inspect_is_new(g->flow) || !g->count)
@@ -215,6 +205,94 @@ static int es_inspect_is_first(struct es_inspector *in, const struct es_record *
 	return 1;
 }
 
+static struct es_gather *es_inspect_gathered(struct es_inspector *in, const struct es_record *record,
+					     const struct es_ip_packet *packet)
+{
+	return es_gather_lookup(in->gathers, record->flow_hash, packet->seg.ack - 1);
+}
+
+static void es_inspect_know(struct es_inspector *in, const struct es_record *record,
+			    const struct es_ip_packet *packet, struct es_known *ret)
+{
+	ret->cookie = packet->seg.ack - 1;
+	ret->gather = es_inspect_gathered(in, record, packet);
+	es_decision_table_look(&in->decisions, record->flow_hash, ret->cookie, packet->seg.seq - 1,
+			       es_inspect_now_ms(in), &ret->decided);
+}
+
+enum es_course {
+	ES_COURSE_NONE,
+	ES_COURSE_RESET,
+	ES_COURSE_MOVED,
+	ES_COURSE_BLIND,
+	ES_COURSE_LAYER4,
+	ES_COURSE_POISON,
+	ES_COURSE_LATER,
+	ES_COURSE_FIRST,
+	ES_COURSE_FIN,
+};
+
+/* Which way a packet goes. @is_earlier: it is the first segment of a connection that no node has (earlier.c) */
+static enum es_course es_inspect_course(const struct es_inspector *in, const struct es_record *record,
+					const struct es_ip_packet *packet, const struct es_known *known,
+					int is_earlier)
+{
+	int is_first = record->kind == ES_RECORD_FIRST && !es_inspect_is_later(record, packet, known);
+
+	if (packet->seg.flags & ES_TCP_RST)
+		return ES_COURSE_RESET;
+	if (record->flow == ES_FLOW_MOVED)
+		return ES_COURSE_MOVED;
+	if (is_earlier && in->cluster->conf->services[record->service].inspect == ES_INSPECT_NEVER)
+		return ES_COURSE_BLIND;
+	if (es_inspect_is_new(record->flow) && is_first && es_inspect_is_layer4(in, record->service))
+		return ES_COURSE_LAYER4;
+	if (es_inspect_is_poisoned(in, record, packet))
+		return ES_COURSE_POISON;
+	if (!is_first)
+		return ES_COURSE_LATER;
+	if (packet->seg.len)
+		return ES_COURSE_FIRST;
+	return packet->seg.flags & ES_TCP_FIN ? ES_COURSE_FIN : ES_COURSE_NONE;
+}
+
+/* One look at each table; what is done with the packet goes by that. */
+static void es_inspect_request(struct es_inspector *in, const struct es_record *record,
+			       const struct es_ip_packet *packet, int is_earlier)
+{
+	struct es_known known;
+
+	es_inspect_know(in, record, packet, &known);
+	switch (es_inspect_course(in, record, packet, &known, is_earlier)) {
+	case ES_COURSE_RESET:
+		es_inspect_client_reset(in, packet, known.gather);
+		break;
+	case ES_COURSE_MOVED:
+		es_inspect_moved(in, record, packet, &known);
+		break;
+	case ES_COURSE_BLIND:
+		es_inspect_earlier_blind(in, record, packet, &known);
+		break;
+	case ES_COURSE_LAYER4:
+		es_inspect_layer4(in, record, packet, &known);
+		break;
+	case ES_COURSE_POISON:
+		es_inspect_poison(in, record, packet, &known);
+		break;
+	case ES_COURSE_LATER:
+		es_inspect_later(in, record, packet, &known);
+		break;
+	case ES_COURSE_FIRST:
+		es_inspect_first(in, record, packet, &known);
+		break;
+	case ES_COURSE_FIN:
+		es_inspect_fin(in, record, packet, &known);
+		break;
+	case ES_COURSE_NONE:
+		break;
+	}
+}
+
 static void es_inspect_packet(struct es_inspector *in, const struct es_record *record, const uint8_t *bytes)
 {
 	static _Thread_local uint8_t completed[ES_RECORD_MAX];
@@ -235,7 +313,7 @@ static void es_inspect_packet(struct es_inspector *in, const struct es_record *r
 		return;
 	}
 	if (es_inspect_is_left(record)) {
-		es_inspect_left(in, record, packet.seg.ack - 1);
+		es_inspect_left(in, record, es_inspect_gathered(in, record, &packet));
 		return;
 	}
 	if (record->kind == ES_RECORD_OPEN) {
@@ -249,27 +327,10 @@ static void es_inspect_packet(struct es_inspector *in, const struct es_record *r
 	}
 	if (es_inspect_is_earlier(record->flow) && es_inspect_is_first(in, record, &packet, &first))
 		record = &first;
-	if (packet.seg.flags & ES_TCP_RST) {
-		es_inspect_client_reset(in, record, &packet);
-	} else if (record->kind == ES_RECORD_STRAY) {
+	if (record->kind == ES_RECORD_STRAY && !(packet.seg.flags & ES_TCP_RST))
 		es_inspect_stray(in, record, &packet);
-	} else if (record->flow == ES_FLOW_MOVED) {
-		es_inspect_moved(in, record, &packet, packet.seg.ack - 1);
-	} else if (record == &first &&
-		   in->cluster->conf->services[record->service].inspect == ES_INSPECT_NEVER) {
-		es_inspect_earlier_blind(in, record, &packet);
-	} else if (es_inspect_is_new(record->flow) && record->kind == ES_RECORD_FIRST &&
-		   es_inspect_is_layer4(in, record->service) && !es_inspect_is_later(in, record, &packet)) {
-		es_inspect_layer4(in, record, &packet);
-	} else if (es_inspect_poison(in, record, &packet)) {
-		return;
-	} else if (record->kind != ES_RECORD_FIRST || es_inspect_is_later(in, record, &packet)) {
-		es_inspect_later(in, record, &packet, packet.seg.ack - 1);
-	} else if (packet.seg.len) {
-		es_inspect_first(in, record, &packet, packet.seg.ack - 1);
-	} else if (packet.seg.flags & ES_TCP_FIN) {
-		es_inspect_fin(in, record, &packet);
-	}
+	else
+		es_inspect_request(in, record, &packet, record == &first);
 }
 
 void es_inspect_record(struct es_inspector *in, const struct es_record *record, const uint8_t *bytes)

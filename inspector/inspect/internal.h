@@ -29,6 +29,16 @@ static inline uint32_t es_inspect_now_ms(const struct es_inspector *in)
 	return (uint32_t)(in->now_ns / 1000000);
 }
 
+/**
+ * struct es_known - what the tables have of the request that a packet belongs to, by one look at each
+ * @gather: what is kept of it; NULL: nothing. Who begins to gather it, or forgets it, says so here.
+ */
+struct es_known {
+	struct es_decided decided;
+	struct es_gather *gather;
+	uint32_t cookie;
+};
+
 /* Send a packet of our own making to a client. */
 void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const uint8_t *bytes, size_t len);
 
@@ -78,7 +88,7 @@ int es_inspect_earlier_is_nobodys(struct es_inspector *in, __u64 flow_hash, cons
 
 /* es_inspect_earlier_blind() - where nobody inspects, it is for the server here; @record: of a first request */
 void es_inspect_earlier_blind(struct es_inspector *in, const struct es_record *record,
-			      const struct es_ip_packet *packet);
+			      const struct es_ip_packet *packet, const struct es_known *known);
 
 /* es_inspect_strays_answer() - what a node says about the strays that it was asked about */
 void es_inspect_strays_answer(struct es_inspector *in, const struct es_handover *nack);
@@ -97,9 +107,9 @@ void es_inspect_strays_forget(struct es_inspector *in);
 void es_inspect_fate_given(struct es_inspector *in, unsigned int service, const struct es_ip_packet *packet,
 			   unsigned int node);
 
-/* es_inspect_fate_again() - its client has sent it again, and it goes to @node once more */
+/* es_inspect_fate_again() - its client has sent it again, and it goes to the same node once more */
 void es_inspect_fate_again(struct es_inspector *in, unsigned int service, const struct es_ip_packet *packet,
-			   __u64 flow_hash, unsigned int node);
+			   const struct es_decided *decided);
 
 /**
  * es_inspect_fate_vanished() - @node says that nothing was heard of a request, and gives it back
@@ -130,7 +140,7 @@ static inline int es_inspect_is_layer4(const struct es_inspector *in, unsigned i
 /* es_inspect_layer4() - a connection of such a service that is not simply this node's: @packet is its handshake's ACK, or its first
  * bytes */
 void es_inspect_layer4(struct es_inspector *in, const struct es_record *record,
-		       const struct es_ip_packet *packet);
+		       const struct es_ip_packet *packet, const struct es_known *known);
 
 /* es_inspect_layer4_route() - the node for it; -1 for none; ES_ROUTE_MORE: for none that takes it before its first bytes */
 int es_inspect_layer4_route(struct es_inspector *in, unsigned int service, struct es_request_view *request,
@@ -174,9 +184,9 @@ int es_inspect_bytes_are_unsafe(const struct es_inspector *in, unsigned int serv
 int es_inspect_packet_is_unsafe(struct es_inspector *in, unsigned int service,
 				const struct es_ip_packet *packet);
 
-/* es_inspect_was_lost() - was @target lost since this request was given to it? It may have been executed. */
-int es_inspect_was_lost(const struct es_inspector *in, const struct es_record *record, uint32_t cookie,
-			unsigned int target);
+/* es_inspect_was_lost() - was its node lost since this request was given to it? It may have been executed. */
+int es_inspect_was_lost(const struct es_inspector *in, const struct es_record *record,
+			const struct es_decided *decided);
 
 /* es_inspect_doubt() - nobody can say whether this packet's request was executed: its client gets a RST */
 void es_inspect_doubt(struct es_inspector *in, const uint8_t *bytes, size_t len);
@@ -285,16 +295,17 @@ static inline int es_inspect_is_urgent(const struct es_ip_packet *packet)
 int es_inspect_is_mine(const struct es_inspector *in, __u64 flow_hash);
 
 /* Keep a segment of a request, cut into pieces that fit into messages. */
-enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather *g,
-				      const struct es_record *record, const struct es_ip_packet *packet,
+enum es_gather_result es_inspect_keep(struct es_inspector *in, const struct es_record *record,
+				      const struct es_ip_packet *packet, const struct es_known *known,
 				      int is_first);
 
-struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, uint32_t cookie);
+/* es_inspect_gather_begin() - begin to gather it, as @known's. Another flow may be forgotten for it. Returns 0 or -ENOMEM. */
+int es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, struct es_known *known);
 
 /* es_inspect_gather() - keep a segment of an incomplete request; decide if that completes it
  * (gathered.c) */
-void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struct es_record *record,
-		       const struct es_ip_packet *packet, int is_first);
+void es_inspect_gather(struct es_inspector *in, const struct es_record *record,
+		       const struct es_ip_packet *packet, const struct es_known *known, int is_first);
 
 /*
  * es_inspect_is_unfinished() - is the request's head not at its end, though the client can send more, and may the rest of
@@ -327,12 +338,13 @@ void es_inspect_gathers_forget(struct es_inspector *in);
  * @target: the policy's node, -1 for none
  */
 void es_inspect_move(struct es_inspector *in, const struct es_record *record,
-		     const struct es_ip_packet *packet, const struct es_handover_order *order, int target);
+		     const struct es_ip_packet *packet, struct es_known *known,
+		     const struct es_handover_order *order, int target);
 
 /* es_inspect_stay_again() - a later request's first segment comes again: if it has stayed, it goes to the socket as
  * before, and nobody is asked. Returns 0 if it is not known to have. */
 int es_inspect_stay_again(struct es_inspector *in, const struct es_record *record,
-			  const struct es_ip_packet *packet, uint32_t cookie);
+			  const struct es_ip_packet *packet, const struct es_known *known);
 
 /* The same for a gathered request, which is kept until its socket is ended, or let go of. */
 void es_inspect_move_gathered(struct es_inspector *in, struct es_gather *g, int target);
@@ -344,16 +356,18 @@ static inline int es_inspect_is_poison(const struct es_inspector *in, __u64 flow
 	return es_poison_is_known(in->params->poisons, &in->keys.ring, flow_hash, packet, len, in->now_ns);
 }
 
-/**
- * es_inspect_poison() - serve the request without inspection, or refuse it, if it is poison
- * Returns 0 if it is none.
- */
-int es_inspect_poison(struct es_inspector *in, const struct es_record *record,
-		      const struct es_ip_packet *packet);
+/* es_inspect_is_poisoned() - is this packet's request not to be read? */
+int es_inspect_is_poisoned(const struct es_inspector *in, const struct es_record *record,
+			   const struct es_ip_packet *packet);
+
+/* es_inspect_poison() - serve such a request without inspection, or refuse it */
+void es_inspect_poison(struct es_inspector *in, const struct es_record *record,
+		       const struct es_ip_packet *packet, struct es_known *known);
 
 /* What is known of a connection from one of its packets. */
 void es_inspect_order(const struct es_inspector *in, const struct es_record *record,
-		      const struct es_ip_packet *packet, struct es_handover_order *ret_order);
+		      const struct es_ip_packet *packet, const struct es_decided *decided,
+		      struct es_handover_order *ret_order);
 
 /* Is it the datapath's answer to ES_HANDOVER_END or _GONE? */
 static inline int es_inspect_is_left(const struct es_record *record)
@@ -369,10 +383,10 @@ void es_inspect_probe(struct es_inspector *in, const struct es_ip_packet *next);
 void es_inspect_leave_again(struct es_inspector *in, const struct es_gather *g);
 
 /* The datapath has answered. */
-void es_inspect_left(struct es_inspector *in, const struct es_record *record, uint32_t cookie);
+void es_inspect_left(struct es_inspector *in, const struct es_record *record, struct es_gather *g);
 
 /* A segment of a request that has moved its connection away from this node. */
 void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
-		      const struct es_ip_packet *packet, uint32_t cookie);
+		      const struct es_ip_packet *packet, const struct es_known *known);
 
 #endif

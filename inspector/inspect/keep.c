@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Keeps segments of requests that are not whole, or wait for something, in the gather table. */
+#include <errno.h>
 #include "inspector/inspect/internal.h"
 
-struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, uint32_t cookie)
+int es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, struct es_known *known)
 {
 	const struct es_gather *victim = es_gather_victim(in->gathers);
-	struct es_gather *g;
 	int evicted = 0;
 
 	if (victim)
 		es_inspect_forsake(in, victim);
-	g = es_gather_insert(in->gathers, flow_hash, cookie, es_inspect_deadline(in), &evicted);
-	if (evicted || !g)
+	known->gather =
+		es_gather_insert(in->gathers, flow_hash, known->cookie, es_inspect_deadline(in), &evicted);
+	if (evicted || !known->gather)
 		es_inspect_count(in, ES_WORKER_gather_forgotten);
-	return g;
+	return known->gather ? 0 : -ENOMEM;
 }
 
-enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather *g,
-				      const struct es_record *record, const struct es_ip_packet *packet,
+enum es_gather_result es_inspect_keep(struct es_inspector *in, const struct es_record *record,
+				      const struct es_ip_packet *packet, const struct es_known *known,
 				      int is_first)
 {
+	struct es_gather *g = known->gather;
 	size_t segment = record->gso_size;
 	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
 	enum es_gather_result result = ES_GATHER_ADDED;
@@ -27,7 +29,7 @@ enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather 
 
 	if (is_first || !g->has_first) {
 		g->flow = record->flow;
-		es_inspect_order(in, record, packet, &g->order);
+		es_inspect_order(in, record, packet, &known->decided, &g->order);
 	}
 	if (es_inspect_is_urgent(packet))
 		g->urgent = 1;

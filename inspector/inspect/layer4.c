@@ -90,8 +90,9 @@ void es_inspect_layer4_order(struct es_handover_order *order)
 }
 
 void es_inspect_layer4(struct es_inspector *in, const struct es_record *record,
-		       const struct es_ip_packet *packet)
+		       const struct es_ip_packet *packet, const struct es_known *known)
 {
+	const struct es_decided *decided = &known->decided;
 	struct es_request_view request = {
 		.flow_hash = record->flow_hash,
 		.current = -1,
@@ -99,26 +100,23 @@ void es_inspect_layer4(struct es_inspector *in, const struct es_record *record,
 		.client_port = es_ntohs(packet->flow.client_port),
 	};
 	unsigned int family = !es_addr_is_v4(&packet->flow.client);
-	uint32_t cookie = packet->seg.ack - 1;
 	struct es_handover_order order;
-	struct es_decided decided;
-	int target, is_known = !es_decision_table_find(&in->decisions, record->flow_hash, cookie,
-						       packet->seg.seq - 1, es_inspect_now_ms(in), &decided);
+	int target;
 
 	if (record->flow == ES_FLOW_UNSERVED)
 		in->layer4.unserved_ns[record->service][family] = in->now_ns + ES_LAYER4_UNSERVED_NS;
-	if (is_known && es_inspect_was_lost(in, record, cookie, decided.node) &&
+	if (decided->is_first && es_inspect_was_lost(in, record, decided) &&
 	    es_inspect_packet_is_unsafe(in, record->service, packet)) {
 		es_inspect_doubt(in, packet->bytes, packet->len);
 		return;
 	}
-	es_inspect_order(in, record, packet, &order);
+	es_inspect_order(in, record, packet, decided, &order);
 	es_inspect_layer4_order(&order);
-	if (is_known && es_health_state(in->params->health, decided.node) != ES_NODE_ABSENT) {
+	if (decided->is_first && es_health_state(in->params->health, decided->node) != ES_NODE_ABSENT) {
 		/* A program has handed it over, or an inspecting node before this one has given it away: its node
 		 * has the connection, and hears its client. */
-		if (decided.attempt && !decided.is_inherited)
-			es_inspect_give_again(in, record, packet, &order, &decided);
+		if (decided->order->attempt && !decided->is_inherited)
+			es_inspect_give_again(in, record, packet, &order, decided);
 		return;
 	}
 	target = es_inspect_layer4_route(in, record->service, &request, packet);
@@ -146,15 +144,18 @@ static void es_layer4_again(struct es_inspector *in, struct es_layer4_case *c)
 	struct es_decided decided;
 
 	/* With its first bytes, or back from its node, it may have gone on. */
-	if (!es_inspect_is_mine(in, c->flow_hash) || es_ip_packet_parse(c->packet, c->len, &packet) ||
-	    es_decision_table_find(&in->decisions, c->flow_hash, packet.seg.ack - 1, packet.seg.seq - 1,
-				   es_inspect_now_ms(in), &decided) ||
-	    decided.node != c->node || decided.attempt != c->attempt) {
+	if (!es_inspect_is_mine(in, c->flow_hash) || es_ip_packet_parse(c->packet, c->len, &packet)) {
+		c->due_ns = 0;
+		return;
+	}
+	es_decision_table_look(&in->decisions, c->flow_hash, packet.seg.ack - 1, packet.seg.seq - 1,
+			       es_inspect_now_ms(in), &decided);
+	if (!decided.is_first || decided.node != c->node || decided.order->attempt != c->attempt) {
 		c->due_ns = 0;
 		return;
 	}
 	es_inspect_layer4_order(&order);
-	es_decision_table_repeat(&in->decisions, c->flow_hash, packet.seg.ack - 1, packet.seg.seq - 1);
+	decided.order->repeat = 1;
 	es_inspect_count(in, ES_WORKER_layer4_repeated);
 	es_inspect_send(in, &order, &packet, 0, c->node);
 	c->tries++;

@@ -158,45 +158,38 @@ void es_inspect_move_gathered(struct es_inspector *in, struct es_gather *g, int 
 }
 
 void es_inspect_move(struct es_inspector *in, const struct es_record *record,
-		     const struct es_ip_packet *packet, const struct es_handover_order *order, int target)
+		     const struct es_ip_packet *packet, struct es_known *known,
+		     const struct es_handover_order *order, int target)
 {
 	unsigned int node = es_move_target(in, record->flow_hash, order, target);
 	struct es_handover_order message = *order;
-	uint32_t cookie = packet->seg.ack - 1;
-	struct es_gather *g;
 
 	if (node != in->cluster->self) {
-		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
-		if (!g)
+		if (es_inspect_gather_begin(in, record->flow_hash, known))
 			return;
-		es_inspect_keep(in, g, record, packet, 1);
-		g->order = *order;
-		es_leave(in, g, node);
+		es_inspect_keep(in, record, packet, known, 1);
+		known->gather->order = *order;
+		es_leave(in, known->gather, node);
 		return;
 	}
 	message.kind = ES_HANDOVER_STAY;
-	es_note_stayed(in, record->flow_hash, cookie, packet->seg.seq, &message);
+	es_note_stayed(in, record->flow_hash, known->cookie, packet->seg.seq, &message);
 	es_inspect_tally(in, packet, &message, node, ES_TALLY_stay, in->began_ns);
 	es_inspect_send(in, &message, packet, record->gso_size, node);
 }
 
 int es_inspect_stay_again(struct es_inspector *in, const struct es_record *record,
-			  const struct es_ip_packet *packet, uint32_t cookie)
+			  const struct es_ip_packet *packet, const struct es_known *known)
 {
-	const struct es_handover_order *stayed = es_decision_table_stayed(
-		&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1, in->cluster->self);
-
-	if (!stayed)
+	if (!es_decided_has_stayed(&known->decided, in->cluster->self))
 		return 0;
 	es_inspect_count(in, ES_WORKER_repeated);
-	es_inspect_send(in, stayed, packet, record->gso_size, in->cluster->self);
+	es_inspect_send(in, known->decided.order, packet, record->gso_size, in->cluster->self);
 	return 1;
 }
 
-void es_inspect_left(struct es_inspector *in, const struct es_record *record, uint32_t cookie)
+void es_inspect_left(struct es_inspector *in, const struct es_record *record, struct es_gather *g)
 {
-	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
-
 	/* Given up meanwhile, or answered twice: the client retransmits. */
 	if (!g || !g->leaving)
 		return;
@@ -242,26 +235,25 @@ static int es_moved_is_heard(const struct es_handover_order *order, const struct
 }
 
 void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
-		      const struct es_ip_packet *packet, uint32_t cookie)
+		      const struct es_ip_packet *packet, const struct es_known *known)
 {
-	const struct es_handover_order *known =
-		es_decision_table_order(&in->decisions, record->flow_hash, cookie);
-	int target = es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
+	const struct es_decided *decided = &known->decided;
+	int target = (int)decided->node, is_repeat = decided->is_first;
 	struct es_handover_order order;
 
-	if (!known || target < 0) {
+	if (!es_decided_is_moved(decided)) {
 		/* An earlier daemon's: only it knew the connection. */
 		es_inspect_count(in, ES_WORKER_move_forgotten);
 		es_inspect_refuse(in, packet->bytes, packet->len);
 		return;
 	}
-	order = *known;
+	order = *decided->order;
 	order.repeat = 1;
 	if (target == ES_NODE_REJECT) {
 		es_inspect_reject_again(in, record, packet, &order);
 		return;
 	}
-	if (known->unsafe && es_inspect_was_lost(in, record, cookie, (unsigned int)target)) {
+	if (order.unsafe && es_inspect_was_lost(in, record, decided)) {
 		es_inspect_doubt(in, packet->bytes, packet->len);
 		return;
 	}
@@ -280,15 +272,17 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		}
 		order.repeat = 0;
 		order.attempt++;
-		es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target, &order);
+		es_inspect_note(in, record->flow_hash, known->cookie, packet->seg.seq, (unsigned int)target,
+				&order);
+		is_repeat = 1;
 		es_inspect_tally(in, packet, &order, (unsigned int)target, ES_TALLY_again, in->began_ns);
 	}
-	if (record->kind != ES_RECORD_FIRST && es_moved_is_heard(known, packet))
+	if (record->kind != ES_RECORD_FIRST && es_moved_is_heard(&order, packet))
 		return;
-	if (record->kind == ES_RECORD_FIRST)
-		es_decision_table_repeat(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);
-	else
+	if (record->kind != ES_RECORD_FIRST)
 		order.kind = ES_HANDOVER_FOLLOW;
+	else if (is_repeat)
+		decided->order->repeat = 1;
 	es_inspect_count(in, record->kind == ES_RECORD_FIRST ? ES_WORKER_repeated : ES_WORKER_followed);
 	es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
 }

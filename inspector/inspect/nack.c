@@ -18,13 +18,9 @@
  * about something that is over: that node has refused it before, or another one has it by now. @attempt: of a
  * NACK it may be a later one than this node's, which the target knows from an inspecting node before.
  */
-static int es_inspect_is_open(const struct es_inspector *in, __u64 flow_hash,
-			      const struct es_ip_packet *packet, unsigned int node, unsigned int attempt,
-			      struct es_decided *ret)
+static int es_inspect_is_open(const struct es_decided *decided, unsigned int node, unsigned int attempt)
 {
-	return !es_decision_table_find(&in->decisions, flow_hash, packet->seg.ack - 1, packet->seg.seq - 1,
-				       es_inspect_now_ms(in), ret) &&
-	       ret->node == node && attempt >= ret->attempt;
+	return decided->is_first && decided->node == node && attempt >= decided->order->attempt;
 }
 
 /* The node for a request that came back from @node, whose head may be in more segments than this one. @avoid: none of
@@ -78,12 +74,14 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 	struct es_decided decided;
 	int target;
 
-	if (!es_inspect_is_open(in, flow_hash, packet, node, order->attempt, &decided)) {
+	es_decision_table_look(&in->decisions, flow_hash, cookie, packet->seg.seq - 1, es_inspect_now_ms(in),
+			       &decided);
+	if (!es_inspect_is_open(&decided, node, order->attempt)) {
 		es_inspect_count(in, ES_WORKER_nack_late);
 		return;
 	}
 	/* What its kernel says is about one message; of another one that was sent there nothing is known. */
-	if (!reason && (decided.is_repeated || decided.is_inherited))
+	if (!reason && (decided.order->repeat || decided.is_inherited))
 		return;
 	if (is_layer4)
 		es_inspect_layer4_answered(in, flow_hash, node);

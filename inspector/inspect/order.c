@@ -22,10 +22,9 @@ static void es_order_options(const struct es_inspector *in, const struct es_ip_p
 }
 
 void es_inspect_order(const struct es_inspector *in, const struct es_record *record,
-		      const struct es_ip_packet *packet, struct es_handover_order *ret)
+		      const struct es_ip_packet *packet, const struct es_decided *decided,
+		      struct es_handover_order *ret)
 {
-	struct es_decided before;
-
 	memset(ret, 0, sizeof(*ret));
 	ret->kind = ES_HANDOVER_REQUEST;
 	ret->service = record->service;
@@ -33,9 +32,8 @@ void es_inspect_order(const struct es_inspector *in, const struct es_record *rec
 	if (es_inspect_is_new(record->flow)) {
 		es_order_options(in, packet, &ret->options);
 		/* Its node has crashed: what is under way there yet is of an attempt before. */
-		if (!es_decision_table_find(&in->decisions, record->flow_hash, packet->seg.ack - 1,
-					    packet->seg.seq - 1, es_inspect_now_ms(in), &before))
-			ret->attempt = before.attempt + 1;
+		if (decided->is_first)
+			ret->attempt = decided->order->attempt + 1;
 		return;
 	}
 	ret->options = record->options;

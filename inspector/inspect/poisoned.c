@@ -38,23 +38,19 @@ static void es_poison_serve_gathered(struct es_inspector *in, struct es_gather *
 
 /* A first request: again to the node that it was given to, or to the ring's. */
 static void es_poison_serve_first(struct es_inspector *in, const struct es_record *record,
-				  const struct es_ip_packet *packet, struct es_handover_order *order)
+				  const struct es_ip_packet *packet, const struct es_decided *decided,
+				  struct es_handover_order *order)
 {
 	struct es_request_view request = {.flow_hash = record->flow_hash, .current = -1};
-	uint32_t cookie = packet->seg.ack - 1, isn = packet->seg.seq - 1;
-	struct es_decided decided;
-	int target;
-	int is_known = !es_decision_table_find(&in->decisions, record->flow_hash, cookie, isn,
-					       es_inspect_now_ms(in), &decided) &&
-		       decided.node != ES_NODE_REJECT;
+	int is_known = decided->is_first && decided->node != ES_NODE_REJECT, target;
 
-	if (order->unsafe && (is_known ? es_inspect_was_lost(in, record, cookie, decided.node)
-				       : record->flow == ES_FLOW_DOUBTFUL)) {
+	if (order->unsafe &&
+	    (is_known ? es_inspect_was_lost(in, record, decided) : record->flow == ES_FLOW_DOUBTFUL)) {
 		es_inspect_doubt(in, packet->bytes, packet->len);
 		return;
 	}
-	if (is_known && es_health_state(in->params->health, decided.node) != ES_NODE_ABSENT) {
-		es_inspect_give_again(in, record, packet, order, &decided);
+	if (is_known && es_health_state(in->params->health, decided->node) != ES_NODE_ABSENT) {
+		es_inspect_give_again(in, record, packet, order, decided);
 		return;
 	}
 	target = es_route_fallback(&in->router, order->service, &request, in->now_ns);
@@ -65,13 +61,12 @@ static void es_poison_serve_first(struct es_inspector *in, const struct es_recor
 }
 
 static void es_poison_serve(struct es_inspector *in, const struct es_record *record,
-			    const struct es_ip_packet *packet)
+			    const struct es_ip_packet *packet, struct es_known *known)
 {
+	const struct es_decided *decided = &known->decided;
 	struct es_handover_order order;
-	uint32_t cookie = packet->seg.ack - 1;
-	int target;
 
-	es_inspect_order(in, record, packet, &order);
+	es_inspect_order(in, record, packet, decided, &order);
 	order.cost = 1;
 	order.pin = ES_PIN_unknown;
 	order.unsafe = (uint8_t)es_inspect_bytes_are_unsafe(
@@ -79,46 +74,50 @@ static void es_poison_serve(struct es_inspector *in, const struct es_record *rec
 	if (record->flow == ES_FLOW_HERE) {
 		/* It stays, and is read no more. */
 		if (record->kind == ES_RECORD_FIRST)
-			es_inspect_move(in, record, packet, &order, (int)in->cluster->self);
+			es_inspect_move(in, record, packet, known, &order, (int)in->cluster->self);
 		return;
 	}
 	if (record->kind == ES_RECORD_FIRST) {
-		es_poison_serve_first(in, record, packet, &order);
+		es_poison_serve_first(in, record, packet, decided, &order);
 		return;
 	}
 	/* What comes before the first segment comes again. */
-	target = es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
-	if (target < 0 || target == ES_NODE_REJECT)
+	if (!decided->order || decided->node == ES_NODE_REJECT)
 		return;
 	order.kind = ES_HANDOVER_FOLLOW;
 	es_inspect_count(in, ES_WORKER_followed);
-	es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+	es_inspect_send(in, &order, packet, record->gso_size, decided->node);
 }
 
-int es_inspect_poison(struct es_inspector *in, const struct es_record *record,
-		      const struct es_ip_packet *packet)
+int es_inspect_is_poisoned(const struct es_inspector *in, const struct es_record *record,
+			   const struct es_ip_packet *packet)
 {
-	int is_poison = es_inspect_is_poison(in, record->flow_hash, packet->bytes, packet->len);
-	int is_refused = is_poison && in->cluster->conf->inspector.poison == ES_CONF_POISON_REFUSE;
-	struct es_gather *g;
+	return packet->seg.len && (es_inspect_is_poison(in, record->flow_hash, packet->bytes, packet->len) ||
+				   es_inspect_is_storm(in, record));
+}
 
-	if (!packet->seg.len || (!is_poison && !es_inspect_is_storm(in, record)))
-		return 0;
+void es_inspect_poison(struct es_inspector *in, const struct es_record *record,
+		       const struct es_ip_packet *packet, struct es_known *known)
+{
+	int is_refused = in->cluster->conf->inspector.poison == ES_CONF_POISON_REFUSE &&
+			 es_inspect_is_poison(in, record->flow_hash, packet->bytes, packet->len);
+	struct es_gather *g = known->gather;
+
 	es_inspect_count(in, ES_WORKER_poisoned);
-	g = es_gather_lookup(in->gathers, record->flow_hash, packet->seg.ack - 1);
 	if (g && g->leaving)
-		return 1; /* it goes as soon as its socket is ended */
+		return; /* it goes as soon as its socket is ended */
 	if (g && g->has_first && !is_refused) {
-		es_inspect_keep(in, g, record, packet, record->kind == ES_RECORD_FIRST);
+		es_inspect_keep(in, record, packet, known, record->kind == ES_RECORD_FIRST);
 		es_poison_serve_gathered(in, g);
-		return 1;
+		return;
 	}
 	/* Without its first segment there is nothing to be served: all of it comes again. */
-	if (g)
+	if (g) {
 		es_gather_remove(in->gathers, g);
+		known->gather = NULL;
+	}
 	if (is_refused)
 		es_inspect_reset(in, packet->bytes, packet->len);
 	else
-		es_poison_serve(in, record, packet);
-	return 1;
+		es_poison_serve(in, record, packet, known);
 }

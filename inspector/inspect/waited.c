@@ -96,29 +96,35 @@ int es_inspect_is_waited_on(struct es_inspector *in, struct es_gather *g, const 
 	return 1;
 }
 
-void es_inspect_given(struct es_inspector *in, struct es_gather *g)
+/* Give it to its node once more, unless that has been often enough. Returns 0 if it is over. */
+static int give_again(struct es_inspector *in, struct es_gather *g)
 {
 	const struct es_record record = {.flow_hash = g->flow_hash};
 	struct es_handover_order order = g->order;
 	struct es_decided decided;
 	struct es_ip_packet packet;
 
+	if (g->given++ == ES_GIVEN_MAX || !may_tell(in, g) ||
+	    es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
+		return 0;
+	es_decision_table_look(&in->decisions, g->flow_hash, g->cookie, g->first_seq - 1,
+			       es_inspect_now_ms(in), &decided);
+	if (!decided.is_first || decided.node == ES_NODE_REJECT)
+		return 0;
+	es_inspect_give_again(in, &record, &packet, &order, &decided);
+	return 1;
+}
+
+void es_inspect_given(struct es_inspector *in, struct es_gather *g)
+{
 	if (g->acked && !g->given) {
 		g->given = 1;
 		g->leaving = ES_GATHER_STAYS;
-		es_gather_renew(in->gathers, g, es_inspect_deadline(in));
-		return;
-	}
-	if (!g->acked || g->given++ == ES_GIVEN_MAX ||
-	    es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet) ||
-	    es_decision_table_find(&in->decisions, g->flow_hash, g->cookie, g->first_seq - 1,
-				   es_inspect_now_ms(in), &decided) ||
-	    decided.node == ES_NODE_REJECT || !may_tell(in, g)) {
+	} else if (!g->acked || !give_again(in, g)) {
 		es_gather_remove(in->gathers, g);
 		return;
 	}
 	es_gather_renew(in->gathers, g, es_inspect_deadline(in));
-	es_inspect_give_again(in, &record, &packet, &order, &decided);
 }
 
 void es_inspect_forsake(struct es_inspector *in, const struct es_gather *g)

@@ -76,6 +76,36 @@ static void test_moved(void **state)
 	}
 }
 
+/* And where its entry is one of a full set: it keeps its place, in which the others are not harmed. */
+static void test_moved_in_a_full_set(void **state)
+{
+	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST, .moved = 1, .moves = 1, .requests = 3};
+	unsigned int flow = flow_find(100, 1);
+	__u32 now_ms = (__u32)(NOW_NS / 1000000);
+	struct es_decided decided;
+	struct message m;
+	int other;
+
+	(void)state;
+	for (__u64 i = 0; i < ES_DECISION_WAYS; i++)
+		es_decision_table_put(&in.decisions, hash_of(flow) ^ i, COOKIE, ISN, 2, &order,
+				      now_ms - (__u32)i);
+	es_health_set_state(&health, 2, ES_NODE_ABSENT);
+	for (int i = 0; i < 2; i++) {
+		inspect(flow, ES_FLOW_MOVED, 0, REQUEST);
+		other = sent_to(&m);
+		assert_true(other == 0 || other == 1);
+		assert_int_equal(m.h.attempt, 1);
+		assert_int_equal(!!(m.h.flags & ES_HANDOVER_F_REPEAT), i);
+	}
+	for (__u64 i = 0; i < ES_DECISION_WAYS; i++) {
+		es_decision_table_look(&in.decisions, hash_of(flow) ^ i, COOKIE, ISN, now_ms, &decided);
+		assert_true(decided.is_first && es_decided_is_moved(&decided));
+		assert_int_equal(decided.node, i ? 2 : other);
+		assert_int_equal(decided.order->attempt, !i);
+	}
+}
+
 /* A message has eight bits for the attempt. When all are used up, the client is told, and nothing is numbered
  * anew: its target would take that for an attempt that it has refused before, and this node the answer for a
  * late one, for ever. */
@@ -521,6 +551,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_repeated),
 		TEST(test_moved),
+		TEST(test_moved_in_a_full_set),
 		TEST(test_moved_too_often),
 		TEST(test_not_mine),
 		TEST(test_silent),

@@ -300,7 +300,7 @@ static void test_refused_when_unreachable(void **state)
 {
 	char text[1200] = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
 	unsigned int number = flow_find(1, 1);
-	const struct es_handover_order *order;
+	struct es_decided decided;
 
 	(void)state;
 	memset(text + strlen(text), 'b', 1000);
@@ -311,9 +311,9 @@ static void test_refused_when_unreachable(void **state)
 	es_inspect_messages(&in);
 	assert_int_equal(COUNT(unreachable), 1);
 	assert_int_equal(COUNT(rejected), 1);
-	order = es_decision_table_order(&in.decisions, hash_of(number), COOKIE);
-	assert_non_null(order);
-	assert_int_equal(order->next_request_seq, ISN + 1 + strlen(text));
+	es_decision_table_look(&in.decisions, hash_of(number), COOKIE, ISN, 0, &decided);
+	assert_true(es_decided_is_moved(&decided));
+	assert_int_equal(decided.order->next_request_seq, ISN + 1 + strlen(text));
 }
 
 int main(void)

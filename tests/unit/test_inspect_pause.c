@@ -241,6 +241,44 @@ static void test_bounds(void **state)
 	assert_int_equal(given(), 0);
 }
 
+/*
+ * A request that was given to a node is kept, to be given again, and is the only one that the table has room for. Its node is
+ * lost, and its client sends it again in parts: what is kept makes room for what arrives.
+ */
+static void test_in_its_own_place(void **state)
+{
+	unsigned int number = flow_find(1, 1);
+	struct message m;
+	int to, next;
+
+	(void)state;
+	rule_add(NULL);
+	es_gather_table_free(&in.gathers);
+	assert_int_equal(es_gather_table_new(1, 4096, &in.gathers), 0);
+	for (int i = 0; i < 3; i++)
+		inspect(number, ES_FLOW_NEW, 0, CUT);
+	assert_int_equal(COUNT(gather_acked), 1);
+	only(2);
+	inspect(number, ES_FLOW_NEW, sizeof(CUT) - 1, "ond HTTP/1.1\r\n\r\n");
+	to = sent_to(&m);
+	assert_int_equal(to, 2);
+	assert_int_equal(given(), 1);
+	assert_int_equal(es_gather_count(in.gathers), 1);
+	memset(&health, 0, sizeof(health));
+	es_health_set_state(&health, 2, ES_NODE_ABSENT);
+	inspect(number, ES_FLOW_NEW, 0, CUT);
+	assert_int_equal(given(), 0);
+	assert_int_equal(COUNT(gather_forgotten), 1);
+	assert_int_equal(es_gather_count(in.gathers), 1);
+	inspect(number, ES_FLOW_NEW, sizeof(CUT) - 1, "ond HTTP/1.1\r\n\r\n");
+	next = sent_to(&m);
+	assert_true(next >= 0 && next != to);
+	assert_int_equal(m.h.attempt, 1);
+	assert_memory_equal(m.packet + text_at(), CUT, sizeof(CUT) - 1);
+	assert_int_equal(given(), 1);
+	assert_int_equal(es_gather_count(in.gathers), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +290,7 @@ int main(void)
 		TEST(test_nothing_to_wait_for),
 		TEST(test_host),
 		TEST(test_bounds),
+		TEST(test_in_its_own_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
