@@ -355,21 +355,6 @@ int es_url_observe_key(struct es_url_table *table, __u64 key, __u64 bytes)
 	return rc;
 }
 
-int es_url_observe(struct es_url_table *table, const char *path, size_t len, __u64 bytes)
-{
-	struct es_url_path normal;
-	struct es_url_info scan;
-	int has_scan, rc;
-
-	rc = es_url_path_normalize(path, len, &normal);
-	if (rc)
-		return rc;
-	es_scan_lookup(table, &normal, &scan, &has_scan);
-	if (scan.has & ES_URL_SIZE)
-		return 0;
-	return es_url_observe_key(table, es_url_key(table, &normal), bytes);
-}
-
 void es_url_table_stats(struct es_url_table *table, struct es_url_stats *ret_stats)
 {
 	*ret_stats = (struct es_url_stats){

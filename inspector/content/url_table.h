@@ -82,17 +82,12 @@ void es_url_peek(struct es_url_table *table, const struct es_url_tree *config, c
 /* es_url_key() - what the table knows an observed path as; never 0 */
 __u64 es_url_key(const struct es_url_table *table, const struct es_url_path *path);
 
-/* es_url_observe_key() - es_url_observe() for who has only the key. Returns 0 or -ENOSPC. */
-int es_url_observe_key(struct es_url_table *table, __u64 key, __u64 bytes);
-
 /**
- * es_url_observe() - the response for @path, as the client asked for it, had so many bytes
- * The query does not count: a program's responses share one entry. A size is a moving average, 7/8 old and
- * 1/8 new, as TCP smooths its round-trip time (RFC 6298).
- * Returns 0, also where the scan knows better; -EINVAL or -ENAMETOOLONG for what cannot be normalised;
- * -ENOSPC if the scan needs all the room.
+ * es_url_observe_key() - the response for the path that es_url_key() made @key of had so many bytes
+ * A size is a moving average, 7/8 old and 1/8 new, as TCP smooths its round-trip time (RFC 6298).
+ * Returns 0, or -ENOSPC if the scan needs all the room.
  */
-int es_url_observe(struct es_url_table *table, const char *path, size_t len, __u64 bytes);
+int es_url_observe_key(struct es_url_table *table, __u64 key, __u64 bytes);
 
 void es_url_table_stats(struct es_url_table *table, struct es_url_stats *ret_stats);
 

@@ -184,18 +184,3 @@ enum es_http_chunked_result es_http_chunked_scan(struct es_http_chunked *c, cons
 	*ret_used = at;
 	return c->result;
 }
-
-const char *es_http_chunked_error_str(enum es_http_chunked_error error)
-{
-	static const char *const names[ES_HTTP_CHUNKED_ERROR_COUNT] = {
-		[ES_HTTP_CHUNKED_ERROR_NONE] = "none",
-		[ES_HTTP_CHUNKED_ERROR_SIZE] = "malformed chunk size",
-		[ES_HTTP_CHUNKED_ERROR_OVERFLOW] = "chunk size too large",
-		[ES_HTTP_CHUNKED_ERROR_EXT] = "malformed or overlong chunk extension",
-		[ES_HTTP_CHUNKED_ERROR_DATA_END] = "chunk data not followed by CR LF",
-		[ES_HTTP_CHUNKED_ERROR_LINE_END] = "bare CR or bare LF",
-		[ES_HTTP_CHUNKED_ERROR_TRAILER] = "malformed or overlong trailer section",
-	};
-
-	return (unsigned int)error < ES_HTTP_CHUNKED_ERROR_COUNT ? names[error] : "?";
-}

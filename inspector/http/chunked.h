@@ -59,7 +59,4 @@ void es_http_chunked_init(struct es_http_chunked *c);
 enum es_http_chunked_result es_http_chunked_scan(struct es_http_chunked *c, const char *buf, size_t len,
 						 size_t *ret_used);
 
-/* Constant strings for logs; an unknown value gives "?". */
-const char *es_http_chunked_error_str(enum es_http_chunked_error error);
-
 #endif

@@ -7,14 +7,12 @@
 void es_inspect_remember(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
 			 unsigned int target, const struct es_handover_order *order)
 {
-	unsigned long long n = atomic_load_explicit(&in->sent_to[target], memory_order_relaxed);
 	__u32 forgotten_ms = es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1,
 						   (__u8)target, order, es_inspect_now_ms(in));
 
 	/* Its client may still send it again, or the rest of it. */
 	if (forgotten_ms < in->cluster->conf->datapath.cookie_lifetime_s * 1000)
 		es_inspect_count(in, ES_WORKER_decisions_early);
-	atomic_store_explicit(&in->sent_to[target], n + 1, memory_order_relaxed);
 }
 
 void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,

@@ -174,7 +174,6 @@ struct es_inspector {
 	struct es_beyond beyond;
 	__u32 swept; /* the set of the decision table that is looked through next */
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
-	_Atomic unsigned long long sent_to[ES_NODES_MAX];
 	struct es_tally *tally; /* NULL: for tests that do not look */
 	struct es_trace_ring
 		*traces; /* of those who watch, set in the worker's thread; theirs. NULL: nobody does */

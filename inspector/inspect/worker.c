@@ -396,12 +396,6 @@ unsigned long long es_worker_count(const struct es_worker *w, enum es_worker_cou
 	return atomic_load_explicit(&w->inspector.count[counter], memory_order_relaxed);
 }
 
-unsigned long long es_worker_sent_to(const struct es_worker *w, unsigned int node)
-{
-	return node < ES_NODES_MAX ? atomic_load_explicit(&w->inspector.sent_to[node], memory_order_relaxed)
-				   : 0;
-}
-
 struct es_evidence_ring *es_worker_evidence(struct es_worker *worker)
 {
 	return &worker->inspector.unheard.evidence;

@@ -157,9 +157,6 @@ void es_worker_free(struct es_worker **worker);
 
 unsigned long long es_worker_count(const struct es_worker *worker, enum es_worker_counter counter);
 
-/* First requests that this worker gave to @node. */
-unsigned long long es_worker_sent_to(const struct es_worker *worker, unsigned int node);
-
 /* Its table for the metrics, until es_worker_set_cluster() is called; control thread only. */
 struct es_tally;
 const struct es_tally *es_worker_tally(const struct es_worker *worker);

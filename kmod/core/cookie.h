@@ -119,7 +119,10 @@ ES_VERIFIED_ONCE __u64 es_cookie_isn_mac(const struct es_sipkey *key, __u64 flow
 	return es_siphash_final(&sip, options, 17);
 }
 
-/* es_cookie_make_packed() - the same as es_cookie_make() from packed options, of whatever family */
+/**
+ * es_cookie_make_packed() - ISN and TSval of the SYN-ACK to a SYN; @options: packed, of either family
+ * Idempotent within a slot: the same SYN gets the same cookie from every node.
+ */
 static __always_inline __u32 es_cookie_make_packed(const struct es_sipkey *key, __u64 flow_hash, __u32 slot,
 						   __u32 client_isn, __u8 options, __u32 *ret_tsval)
 {
@@ -128,17 +131,6 @@ static __always_inline __u32 es_cookie_make_packed(const struct es_sipkey *key, 
 	*ret_tsval = (__u32)mac;
 	return (slot & 7) << 29 | (__u32)(mac >> 53) << 18 | (__u32)options << 10 |
 	       es_cookie_flow_tag(key, flow_hash, slot, options);
-}
-
-/**
- * es_cookie_make() - ISN and TSval of the SYN-ACK to a SYN by IPv4
- * Idempotent within a slot: the same SYN gets the same cookie from every node.
- */
-static __always_inline __u32 es_cookie_make(const struct es_sipkey *key, __u64 flow_hash, __u32 slot,
-					    __u32 client_isn, const struct es_tcp_options *o,
-					    __u32 *ret_tsval)
-{
-	return es_cookie_make_packed(key, flow_hash, slot, client_isn, es_cookie_options_pack(o), ret_tsval);
 }
 
 /**

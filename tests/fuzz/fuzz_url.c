@@ -74,8 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_again(&path);
 		es_url_lookup(table, config, &path, &entry);
 		FUZZ_CHECK(entry.info.has & ES_URL_SIZE); /* the root's, if nothing else */
+		es_url_observe_key(table, es_url_key(table, &path), size);
 	}
-	es_url_observe(table, text, size, size);
 	free(text);
 	return 0;
 }

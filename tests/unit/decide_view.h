@@ -49,7 +49,9 @@ static inline struct es_view request(const struct es_config *cfg, unsigned int k
 	};
 	__u32 tsval;
 
-	v.seg.ack = es_cookie_make(&cfg->cookie_key[key], FLOW, slot, ISN, &o, &tsval) + 1;
+	v.seg.ack = es_cookie_make_packed(&cfg->cookie_key[key], FLOW, slot, ISN, es_cookie_options_pack(&o),
+					  &tsval) +
+		    1;
 	return v;
 }
 

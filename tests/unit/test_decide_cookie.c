@@ -175,7 +175,9 @@ static void test_later_segment_that_looks_first(void **state)
 
 		v = request(&cfg, 0, SLOT);
 		v.flow_hash = flow;
-		v.seg.ack = es_cookie_make(&cfg.cookie_key[0], flow, SLOT, ISN, &o, &tsval) + 1;
+		v.seg.ack = es_cookie_make_packed(&cfg.cookie_key[0], flow, SLOT, ISN,
+						  es_cookie_options_pack(&o), &tsval) +
+			    1;
 		v.seg.len = 0;
 		v.seg.flags = ES_TCP_ACK;
 		EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
@@ -201,7 +203,9 @@ static void test_key_rotation(void **state)
 		v = request(&cfg, 1, SLOT);
 		v.flow_hash = FLOW + isn;
 		v.seg.seq = isn + 1;
-		v.seg.ack = es_cookie_make(&cfg.cookie_key[1], v.flow_hash, SLOT, isn, &o, &tsval) + 1;
+		v.seg.ack = es_cookie_make_packed(&cfg.cookie_key[1], v.flow_hash, SLOT, isn,
+						  es_cookie_options_pack(&o), &tsval) +
+			    1;
 		EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
 	}
 }

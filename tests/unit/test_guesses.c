@@ -88,10 +88,10 @@ static void test_many_guesses(void **state)
 	/* A client with timestamps proves more. */
 	v.many_guesses = 1;
 	v.seg.has_ts = 1;
-	(void)es_cookie_make(
-		&cfg.cookie_key[0], FLOW, SLOT, ISN,
-		&(struct es_tcp_options){.mss = 1460, .wscale_ok = 1, .snd_wscale = 7, .sack_ok = 1},
-		&v.seg.tsecr);
+	(void)es_cookie_make_packed(&cfg.cookie_key[0], FLOW, SLOT, ISN,
+				    es_cookie_options_pack(&(struct es_tcp_options){
+					    .mss = 1460, .wscale_ok = 1, .snd_wscale = 7, .sack_ok = 1}),
+				    &v.seg.tsecr);
 	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
 }
 

@@ -117,8 +117,7 @@ static size_t scan(struct es_http_chunked *c, const char *buf, size_t len)
 static void check_case(const struct chunked_case *want, const struct es_http_chunked *c, size_t used)
 {
 	if (c->result != want->result || c->error != want->error || used != want->used)
-		print_message("%s: %d, %s, used %zu\n", want->name, (int)c->result,
-			      es_http_chunked_error_str(c->error), used);
+		print_message("%s: %d, %d, used %zu\n", want->name, (int)c->result, (int)c->error, used);
 	assert_int_equal(c->result, want->result);
 	assert_int_equal(c->error, want->error);
 	assert_int_equal(used, want->used);
@@ -184,9 +183,7 @@ static void test_each_error_is_in_the_table(void **state)
 		for (size_t i = 0; i < CASES; i++)
 			found |= cases[i].error == error;
 		assert_true(found);
-		assert_string_not_equal(es_http_chunked_error_str(error), "?");
 	}
-	assert_string_equal(es_http_chunked_error_str(ES_HTTP_CHUNKED_ERROR_COUNT), "?");
 }
 
 static void test_outcomes_are_final(void **state)

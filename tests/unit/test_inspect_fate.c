@@ -251,20 +251,20 @@ static void drain(void)
 static void test_elsewhere(void **state)
 {
 	unsigned int client = next_client++;
-	unsigned long long before;
+	int before;
 	uint16_t port = 1000;
 
 	(void)state;
 	for (int i = 0; i < 2; i++)
 		says(client, &port, 2, ES_NACK_UNHEARD);
-	before = in.sent_to[2];
+	before = REQUESTS(2, first);
 	for (int i = 0; i < 6; i++)
 		asks(client, &port);
-	assert_int_equal(in.sent_to[2], before);
+	assert_int_equal(REQUESTS(2, first), before);
 	drain();
 	only_up(2);
 	asks(client, &port);
-	assert_int_equal(in.sent_to[2], before + 1);
+	assert_int_equal(REQUESTS(2, first), before + 1);
 	assert_int_equal(COUNT(own_affair), 0);
 }
 

@@ -110,7 +110,8 @@ static void test_syns(void **state)
 		__u64 syn = es_overheard_key(FLOW, 5);
 		__u32 tsval, now = at;
 		/* The next slot's, at worst. */
-		__u32 cookie = es_cookie_make(&key, FLOW, at / SLOT_S + 1, 5, &o, &tsval);
+		__u32 cookie = es_cookie_make_packed(&key, FLOW, at / SLOT_S + 1, 5,
+						     es_cookie_options_pack(&o), &tsval);
 
 		es_overheard_note(&slot, syn, es_syn_generation(at, SLOT_S));
 		while (es_cookie_check(&key, FLOW, now / SLOT_S, cookie, 5, NULL) == ES_COOKIE_VALID)
