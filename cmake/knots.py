@@ -23,7 +23,6 @@ KNOTTED = {
     "inspector/daemon": "its parts call each other by way of struct es_daemon",
     "inspector/inspect": "the steps of a request call each other",
     "kmod/module": "what a namespace has is found by main.c, which calls those that look for it",
-    "membership": "a round begins an epoch by itself; lists are settings, and settings may be lists",
     "netfilter": "programs and unproven connections forget each other",
     "plugins/lua": "a sandbox opens the libraries that charge it; an answer names the script's route()",
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The members, their descriptions and the views; the phases of a round are in group_round.c. */
+/* The members, their descriptions, the views and the phases of an epoch. Who gets on the ring is judged in group_round.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,32 +138,6 @@ static uint64_t hold_until(const struct es_group *group)
 	return until;
 }
 
-/* What this process has not seen, since it came later, may be what there are doubts about. */
-static void doubt_earlier(struct es_group *group)
-{
-	for (unsigned int i = 0; i < group->node_count; i++)
-		if (group->node[i].lost_ms < group->started_ms)
-			group->node[i].lost_ms = group->started_ms;
-}
-
-void es_group_doubt(struct es_group *group, uint64_t ms, uint64_t now_ms)
-{
-	uint64_t until_ms = now_ms + (ms < ES_GROUP_DOUBT_MS ? ms : ES_GROUP_DOUBT_MS);
-
-	if (until_ms <= now_ms || until_ms <= group->doubt_until_ms)
-		return;
-	group->doubt_until_ms = until_ms;
-	doubt_earlier(group);
-}
-
-void es_group_start(struct es_group *group, uint64_t doubt_until_ms, uint64_t now_ms)
-{
-	group->started_ms = now_ms;
-	group->doubt_until_ms = doubt_until_ms;
-	if (doubt_until_ms > now_ms)
-		doubt_earlier(group);
-}
-
 static void node_gone(struct es_group *group, struct es_group_node *node, enum es_group_reason reason,
 		      uint64_t now_ms)
 {
@@ -193,7 +167,8 @@ static void es_group_share_anyway(unsigned int *weights, const uint8_t *is_in)
 		weights[i] = is_in[i] ? 100 : 0;
 }
 
-void es_group_begin(struct es_group *group, uint64_t now_ms)
+/* With what is known of the members. */
+static void epoch_begin(struct es_group *group, uint64_t now_ms)
 {
 	uint8_t is_in[ES_GROUP_NODES_MAX] = {};
 	unsigned int weights[ES_GROUP_NODES_MAX] = {};
@@ -224,8 +199,8 @@ void es_group_begin(struct es_group *group, uint64_t now_ms)
 
 static void proceed(struct es_group *group, uint64_t now_ms)
 {
-	if (group->phase == ES_GROUP_VIEW && ALL_HAVE(group, has_hello))
-		es_group_round(group, now_ms);
+	if (group->phase == ES_GROUP_VIEW && ALL_HAVE(group, has_hello) && es_group_round(group, now_ms))
+		epoch_begin(group, now_ms);
 	if (group->phase == ES_GROUP_STOPPING && ALL_HAVE(group, has_stopped))
 		es_group_set_phase(group, ES_GROUP_HOLDING, now_ms);
 	if (group->phase == ES_GROUP_HOLDING && now_ms >= hold_until(group)) {
@@ -373,7 +348,7 @@ static void on_change(struct es_group *group, const void *payload, size_t len, u
 	} else if (change.what == ES_WIRE_CHANGE_WEIGHT && node->weight != change.value) {
 		node->weight = change.value;
 		if (group->phase > ES_GROUP_VIEW)
-			es_group_begin(group, now_ms);
+			epoch_begin(group, now_ms);
 	}
 }
 
@@ -381,7 +356,7 @@ static void on_leave(struct es_group *group, struct es_group_member *member, uin
 {
 	member->is_leaving = 1;
 	if (group->phase > ES_GROUP_VIEW)
-		es_group_begin(group, now_ms);
+		epoch_begin(group, now_ms);
 }
 
 static void on_suspect(struct es_group *group, const void *payload, size_t len, uint64_t now_ms)
@@ -411,7 +386,7 @@ static void on_suspect(struct es_group *group, const void *payload, size_t len, 
 	}
 	group->ops->log(group->ctx, text);
 	if (group->phase > ES_GROUP_VIEW)
-		es_group_begin(group, now_ms);
+		epoch_begin(group, now_ms);
 }
 
 void es_group_message(struct es_group *group, struct es_group_id from, uint8_t type, const void *payload,

@@ -4,11 +4,8 @@
 
 #include "membership/group.h"
 
-/* All HELLOs are there: who is on the ring, and the next epoch; then the same as es_group_begin(). */
-void es_group_round(struct es_group *group, uint64_t now_ms);
-
-/* Begin an epoch with what is known of the members. */
-void es_group_begin(struct es_group *group, uint64_t now_ms);
+/* es_group_round() - decides who is on the ring, now that all HELLOs are there. Returns 1 if an epoch is to begin. */
+int es_group_round(struct es_group *group, uint64_t now_ms);
 
 /* Is this member one that must be waited for? */
 static inline int es_group_counts(const struct es_group_member *member)
@@ -25,13 +22,20 @@ static inline uint64_t es_group_lease_max_ms(const struct es_group *group)
 	return group->lease_ms + group->lease_ms / 3 + 20;
 }
 
-/* es_group_doubt() - for so long, at most, from now on */
+/* group_doubt.c: es_group_doubt() - for so long, at most, from now on */
 void es_group_doubt(struct es_group *group, uint64_t ms, uint64_t now_ms);
 
 /* es_group_settings_tell() - say what this node's settings are since a reload, once, when all can take it */
 void es_group_settings_tell(struct es_group *group);
 void es_group_on_settings(struct es_group *group, const struct es_group_member *member, const void *payload,
 			  size_t len);
+
+/*
+ * settings_text.c: es_group_setting_line() - a line's name and value
+ * Returns the next line, NULL behind the last one.
+ */
+const char *es_group_setting_line(const char *line, size_t *ret_name_len, const char **ret_value,
+				  size_t *ret_value_len);
 
 /* A setting of a node's; returns whether there is one of that name. @name begins with '=' or '~' as its line does. */
 int es_group_setting_find(const char *settings, const char *name, size_t name_len, const char **ret_value,

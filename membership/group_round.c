@@ -198,20 +198,20 @@ static int is_out_of_date(const struct es_group *group, const struct es_group_me
 	return self_is_in && one_is_missing;
 }
 
-void es_group_round(struct es_group *group, uint64_t now_ms)
+int es_group_round(struct es_group *group, uint64_t now_ms)
 {
 	const struct es_group_member *apart_of[ES_GROUP_MEMBERS_MAX] = {}, *const *apart = NULL;
 	const struct es_group_member *reference = reference_find(group);
 
 	if (!reference)
-		return;
+		return 0;
 	if (lists_may_differ(group)) {
 		lists_judge(group, reference, apart_of);
 		apart = apart_of;
 	}
 	if (is_out_of_date(group, reference, apart)) {
 		group->ops->rejoin(group->ctx, "its list of nodes has changed since it said so");
-		return;
+		return 0;
 	}
 	/* Nobody here knows who was in a ring before: it may have ended a moment ago. */
 	if (!reference->hello.in_ring && group->hold_until_ms < now_ms + es_group_lease_max_ms(group))
@@ -238,5 +238,5 @@ void es_group_round(struct es_group *group, uint64_t now_ms)
 			group->epoch = member->hello.epoch;
 		member_judge(group, member, reference, apart, now_ms);
 	}
-	es_group_begin(group, now_ms);
+	return 1;
 }

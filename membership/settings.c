@@ -8,46 +8,6 @@
 #include <string.h>
 #include "membership/group_internal.h"
 
-/* A line's name and value; returns the next line, NULL behind the last one. */
-static const char *line_read(const char *line, size_t *ret_name_len, const char **ret_value,
-			     size_t *ret_value_len)
-{
-	const char *end = strchr(line, '\n');
-	const char *equals;
-
-	if (!end)
-		return NULL;
-	if (end == line) {
-		*ret_name_len = *ret_value_len = 0;
-		*ret_value = end;
-		return end + 1;
-	}
-	equals = memchr(line + 1, '=', (size_t)(end - line - 1));
-	if (!equals)
-		equals = end - 1;
-	*ret_name_len = (size_t)(equals - line);
-	*ret_value = equals + 1;
-	*ret_value_len = (size_t)(end - equals - 1);
-	return end + 1;
-}
-
-int es_group_setting_find(const char *settings, const char *name, size_t name_len, const char **ret_value,
-			  size_t *ret_value_len)
-{
-	const char *line = settings, *next;
-	size_t len;
-
-	while (line && *line) {
-		next = line_read(line, &len, ret_value, ret_value_len);
-		if (next && len == name_len && !memcmp(line, name, len))
-			return 1;
-		line = next;
-	}
-	*ret_value = "missing";
-	*ret_value_len = strlen(*ret_value);
-	return 0;
-}
-
 /* Is the first word of @a among the words of @b? */
 static int first_word_in(const char *a, size_t a_len, const char *b, size_t b_len)
 {
@@ -77,7 +37,7 @@ static int settings_differ_from(const char *a, const char *b, int swapped, int b
 	size_t name_len, va_len, vb_len;
 
 	for (; line && *line; line = next) {
-		next = line_read(line, &name_len, &va, &va_len);
+		next = es_group_setting_line(line, &name_len, &va, &va_len);
 		if (!next || line[0] != '=' || (but_lists && es_group_is_list(line, name_len)))
 			continue;
 		if (es_group_setting_find(b, line, name_len, &vb, &vb_len) &&
@@ -118,7 +78,7 @@ void es_group_settings_each(const char *a, const char *b,
 			       *its_len = other ? &s.a_len : &s.b_len;
 			int found;
 
-			next = line_read(line, &name_len, mine, mine_len);
+			next = es_group_setting_line(line, &name_len, mine, mine_len);
 			s.must = line[0] == '=';
 			if (!next || (!s.must && line[0] != '~'))
 				continue;
