@@ -24,7 +24,6 @@ KNOTTED = {
     "inspector/inspect": "the steps of a request call each other",
     "kmod/module": "what a namespace has is found by main.c, which calls those that look for it",
     "netfilter": "programs and unproven connections forget each other",
-    "plugins/lua": "a sandbox opens the libraries that charge it; an answer names the script's route()",
 }
 
 OUTPUT = re.compile(r" -o (\S+)")

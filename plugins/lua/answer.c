@@ -9,6 +9,9 @@
 
 #define ANSWER "earshot.answer"
 
+/* Defined where answers are read: an error in one names the line on which route() begins. */
+const char es_lua_key_route;
+
 static unsigned int metric_of(lua_State *lua, enum es_lua_metric first)
 {
 	lua_Integer n = luaL_checkinteger(lua, 1);

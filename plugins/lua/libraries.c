@@ -125,7 +125,7 @@ static void library(lua_State *lua, const char *name, lua_CFunction open, const 
 	lua_setfield(lua, -3, name);
 }
 
-void es_lua_libraries_open(lua_State *lua)
+int es_lua_libraries_open(lua_State *lua)
 {
 	luaL_requiref(lua, LUA_GNAME, luaopen_base, 0);
 	lua_newtable(lua);
@@ -148,4 +148,6 @@ void es_lua_libraries_open(lua_State *lua)
 	/* The loaded libraries are out of reach anyway; this frees them, too. */
 	lua_pushnil(lua);
 	lua_setfield(lua, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+	lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+	return 0;
 }

@@ -48,8 +48,6 @@ static const struct es_plugin_metric metrics[] = {
 	{NULL, NULL, 0},
 };
 
-const char es_lua_key_route;
-
 /* --- loading */
 
 /* The script may set globals while it is loaded; the upvalue is the table with the real ones. */
@@ -213,7 +211,7 @@ static int script_start(const struct es_lua_script *script, struct es_lua_thread
 		return -ENOMEM;
 	t->script = script;
 	t->limits = (struct es_lua_limits){100000, (size_t)4096 * 1024, 10000000};
-	if (es_lua_sandbox_init(&t->sandbox, script->file, &load)) {
+	if (es_lua_sandbox_init(&t->sandbox, script->file, &load, es_lua_libraries_open)) {
 		free(t);
 		return -ENOMEM;
 	}

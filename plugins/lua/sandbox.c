@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Allocator, count hook and protected call of a sandbox (sandbox.h). What scripts may call is in libraries.c.
+ * Allocator, count hook and protected call of a sandbox (sandbox.h).
  */
 #include "sandbox.h"
 #include <errno.h>
@@ -235,14 +235,8 @@ int es_lua_sandbox_call(struct es_lua_sandbox *s, int arguments, int results)
 	return -EIO;
 }
 
-static int open_all(lua_State *lua)
-{
-	es_lua_libraries_open(lua);
-	lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
-	return 0;
-}
-
-int es_lua_sandbox_init(struct es_lua_sandbox *s, const char *name, const struct es_lua_limits *limits)
+int es_lua_sandbox_init(struct es_lua_sandbox *s, const char *name, const struct es_lua_limits *limits,
+			lua_CFunction open)
 {
 	memset(s, 0, sizeof(*s));
 	s->name = name;
@@ -252,7 +246,7 @@ int es_lua_sandbox_init(struct es_lua_sandbox *s, const char *name, const struct
 	if (!s->lua)
 		return -ENOMEM;
 	*(struct es_lua_sandbox **)lua_getextraspace(s->lua) = s;
-	lua_pushcfunction(s->lua, open_all);
+	lua_pushcfunction(s->lua, open);
 	if (es_lua_sandbox_call(s, 0, 0)) {
 		es_lua_sandbox_fini(s);
 		return -ENOMEM;

@@ -70,8 +70,9 @@ struct es_lua_sandbox {
 	char why[256];
 };
 
-/* es_lua_sandbox_init() - a new state with the libraries that scripts may use; 0 or -ENOMEM */
-int es_lua_sandbox_init(struct es_lua_sandbox *s, const char *name, const struct es_lua_limits *limits);
+/* es_lua_sandbox_init() - a new state, in which @open has run (es_lua_libraries_open()); 0 or -ENOMEM */
+int es_lua_sandbox_init(struct es_lua_sandbox *s, const char *name, const struct es_lua_limits *limits,
+			lua_CFunction open);
 void es_lua_sandbox_fini(struct es_lua_sandbox *s);
 
 /* es_lua_sandbox_move() - @from's state is @to's, which had none; @from has none */
@@ -93,8 +94,8 @@ static inline struct es_lua_sandbox *es_lua_sandbox_of(lua_State *lua)
  * spent */
 void es_lua_charge(lua_State *lua, size_t steps);
 
-/* libraries.c: the globals that scripts see, on the stack; the state's own are gone. May raise errors. */
-void es_lua_libraries_open(lua_State *lua);
+/* libraries.c: puts the globals that scripts see in the place of the state's own. May raise errors. */
+int es_lua_libraries_open(lua_State *lua);
 
 /* order.c: pairs, next and tostring, put into the table on the stack; string's format, that of the table on the
  * stack, guarded; table.sort, which charges nothing itself */

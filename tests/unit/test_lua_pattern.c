@@ -89,7 +89,7 @@ static void test_same_as_lua(void **state)
 	(void)state;
 	assert_non_null(lua);
 	luaL_openlibs(lua);
-	assert_int_equal(es_lua_sandbox_init(&s, "test", &limits), 0);
+	assert_int_equal(es_lua_sandbox_init(&s, "test", &limits, es_lua_libraries_open), 0);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		const char *name = names[next_random() % 4];
 		char text[40], pattern[64], repl[16];
