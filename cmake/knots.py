@@ -22,7 +22,6 @@ KNOTTED = {
     "inspector/config": "the checks call back for lines and nodes; names and addresses are parsed beside items",
     "inspector/daemon": "its parts call each other by way of struct es_daemon",
     "inspector/inspect": "the steps of a request call each other",
-    "kmod/module": "what a namespace has is found by main.c, which calls those that look for it",
     "netfilter": "programs and unproven connections forget each other",
 }
 

@@ -11,6 +11,7 @@
 
 #include "program.h"
 #include "control.h"
+#include "hooks.h"
 #include "node.h"
 #include "walk.h"
 

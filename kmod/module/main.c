@@ -8,41 +8,9 @@
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <net/genetlink.h>
-#include <net/netns/generic.h>
 
 #include "control.h"
 #include "node.h"
-
-static unsigned int es_net_id;
-
-struct es_net *es_net_of(struct net *net)
-{
-	return net_generic(net, es_net_id);
-}
-
-static int __net_init es_net_init(struct net *net)
-{
-	mutex_init(&es_net_of(net)->lock);
-	return 0;
-}
-
-static void __net_exit es_net_exit(struct net *net)
-{
-	struct es_net *en = es_net_of(net);
-
-	rtnl_lock();
-	mutex_lock(&en->lock);
-	es_node_free(&en->node);
-	mutex_unlock(&en->lock);
-	rtnl_unlock();
-}
-
-static struct pernet_operations es_net_operations = {
-	.init = es_net_init,
-	.exit = es_net_exit,
-	.id = &es_net_id,
-	.size = sizeof(struct es_net),
-};
 
 /* An interface that goes, or goes to another namespace, takes its hook along. Under rtnl. */
 static int es_device_event(struct notifier_block *notifier, unsigned long event, void *ptr)

@@ -92,6 +92,9 @@ struct es_net {
 	struct es_node *node;
 };
 
+extern struct pernet_operations es_net_operations;
+
+/* es_net_of() - that of @net, while es_net_operations are registered */
 struct es_net *es_net_of(struct net *net);
 
 /**
@@ -106,11 +109,11 @@ void es_node_free(struct es_node **node);
 /* es_node_renew() - take @params over, with new ring buffers for its workers. Returns 0 or -ENOMEM. */
 int es_node_renew(struct es_node *node, const struct es_module_params *params);
 
-/**
- * es_node_attach() - put the hooks where the parameters say; those that are there already stay
- * Under rtnl. Returns 0; -ENODEV, -EINVAL (an interface that is no Ethernet) or -ENOMEM: nothing is attached.
- */
-int es_node_attach(struct es_node *node);
+/* es_node_detach() - take its hooks off. Under rtnl. */
+void es_node_detach(struct es_node *node);
+
+/* es_device_unhook() - take off that one, if it is there. Under rtnl. */
+void es_device_unhook(struct es_node *node, enum es_device_hook at);
 
 /* es_node_device_gone() - take the hooks off @dev. Under rtnl. */
 void es_node_device_gone(struct es_node *node, const struct net_device *dev);
