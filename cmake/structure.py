@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The rooms of the tree use each other in one direction only, no header includes itself by way of others, and the wall clock is
-read in two places only.
+"""The rooms of the tree use each other in one direction only, no header includes itself by way of others, each is guarded by its
+own name, and the wall clock is read in two places only.
 
     structure.py             prints file, line and include of what breaks that
 
@@ -24,6 +24,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"\n]+)"|<(earshot/[^>\n
 TIMED = ("kmod", "netfilter", "ring", "libearshot", "membership", "inspector", "plugins")
 WALL_CLOCK = re.compile(r"\b(?:CLOCK_REALTIME(?:_COARSE)?\b|(?:ev_now|ev_time|gettimeofday|timespec_get|time|ktime_get_real\w*)\()")
 WALL_CLOCK_IN = ("inspector/base/wall.c", "inspector/daemon/clock.c")
+GUARD = re.compile(r"^#ifndef (\w+)\n#define \1\n", re.M)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 
 
@@ -111,27 +112,50 @@ def wall_clocks(files):
                    f"or es_wall_ns() for what other nodes are told")
 
 
+def guards(files):
+    """Headers whose guard is not their name, below some of their folders' (ES_CHECK_FACTS_H), or is another header's, too."""
+    owners = {}
+    for path, text in sorted(files.items()):
+        if not path.endswith(".h"):
+            continue
+        *folders, name = re.sub(r"[^A-Z0-9/]", "_", path[:-2].upper()).split("/")
+        prefix = "EARSHOT" if path.startswith(INSTALLED) else "ES"
+        found = GUARD.search(text)
+        if not found or not re.fullmatch(prefix + "".join(f"(?:_{folder})?" for folder in folders) + f"_{name}_H", found[1]):
+            yield f"{path}: its guard is {found[1] if found else 'missing'}: expected {prefix}_…_{name}_H, with folders of its path"
+        elif owners.setdefault(found[1], path) != path:
+            yield f"{path}: its guard {found[1]} is that of {owners[found[1]]}, too"
+
+
 def problems(files, rooms):
     graph = includes(files)
-    return [*wrong_ways(graph, rooms), *cycles(graph), *homeless(files, rooms), *wall_clocks(files)]
+    return [*wrong_ways(graph, rooms), *cycles(graph), *homeless(files, rooms), *guards(files), *wall_clocks(files)]
 
 
 def prove():
     """It fails for each thing that it is there for, and for nothing else."""
+    def header(name, text=""):
+        return f"#ifndef ES_{name}_H\n#define ES_{name}_H\n{text}\n#endif\n"
+
     rooms = ("kmod/core", "netfilter/kernel", "netfilter/node", "inspector/base", "inspector/daemon")
-    well = {"kmod/core/a.h": "", "inspector/base/log.h": '#include "kmod/core/a.h"\n',
-            "inspector/daemon/main.c": '#include "inspector/base/log.h"\n#include <stdio.h>\n', "kmod/bpf/b.h": '#include "../core/a.h"\n'}
+    well = {"kmod/core/a.h": header("A"), "inspector/base/log.h": header("BASE_LOG", '#include "kmod/core/a.h"'),
+            "inspector/daemon/main.c": '#include "inspector/base/log.h"\n#include <stdio.h>\n',
+            "kmod/bpf/b-c.h": header("BPF_B_C", '#include "../core/a.h"')}
     assert not problems(well, rooms)
     for path, text, words in (
             ("inspector/base/log.c", '#include "inspector/daemon/d.h"', "not the other way round"),
-            ("kmod/core/c.h", '\n# include "d.h"', "circle of includes"),
+            ("kmod/core/c.h", header("C", '# include "d.h"'), "circle of includes"),
             ("kmod/module/m.c", '#include "inspector/base/log.h"', "do not know each other"),
             ("netfilter/kernel/k.c", '#include "netfilter/node/node.h"', "netfilter/node is built on netfilter/kernel"),
             ("inspector/new.c", "", "in no room"),
             ("netfilter/new.c", "", "in no room of netfilter/"),
+            ("kmod/core/e.h", header("MODULE_E"), "its guard is ES_MODULE_E_H"),
+            ("kmod/core/e.h", header("CORE_A"), "its guard is ES_CORE_A_H"),
+            ("kmod/core/e.h", "", "its guard is missing"),
+            ("kmod/bpf/a.h", header("A"), "its guard ES_A_H is that of kmod/bpf/a.h, too"),
             ("inspector/base/log.c", "/* ev_now() */\nx = my_time(a) + ev_now (b)\n + ev_now(loop);", "log.c:3: ev_now is the wall clock"),
-            ("kmod/bpf/t.h", "n = time(NULL); // CLOCK_REALTIME", "t.h:1: time is the wall clock")):
-        found = problems({**well, "inspector/daemon/d.h": "", "netfilter/node/node.h": "", "kmod/core/d.h": '#include "c.h"', path: text}, rooms)
+            ("kmod/bpf/t.h", header("T", "n = time(NULL); // CLOCK_REALTIME"), "t.h:3: time is the wall clock")):
+        found = problems({**well, "inspector/daemon/d.h": header("D"), "netfilter/node/node.h": header("NODE"), "kmod/core/d.h": header("CORE_D", '#include "c.h"'), path: text}, rooms)
         assert len(found) == 1 and words in found[0], (path, found)
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_PROGRAM_WIRE_H
-#define ES_PROGRAM_WIRE_H
+#ifndef ES_LIBEARSHOT_WIRE_H
+#define ES_LIBEARSHOT_WIRE_H
 
 /*
  * Between libearshot and earshotd of the same machine: a Unix socket of type SOCK_SEQPACKET, one message each

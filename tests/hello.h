@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_HELLO_H
-#define ES_TEST_HELLO_H
+#ifndef ES_TESTS_HELLO_H
+#define ES_TESTS_HELLO_H
 
 /* Makes ClientHellos: a message from its extensions, and records from a message. */
 #include <stdint.h>

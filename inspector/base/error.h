@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_INSPECTOR_CONFIG_ERROR_H
-#define ES_INSPECTOR_CONFIG_ERROR_H
+#ifndef ES_BASE_ERROR_H
+#define ES_BASE_ERROR_H
 
 /**
  * struct es_conf_error - why something that a person wrote or started was refused, one line for that person

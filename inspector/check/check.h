@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_INSPECTOR_CLI_CHECK_H
-#define ES_INSPECTOR_CLI_CHECK_H
+#ifndef ES_INSPECTOR_CHECK_H
+#define ES_INSPECTOR_CHECK_H
 
 /*
  * The checks of `earshot check`. A check is a function that looks at the facts (facts.h) and reports at

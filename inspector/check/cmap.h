@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_INSPECTOR_CLI_CHECK_CMAP_H
-#define ES_INSPECTOR_CLI_CHECK_CMAP_H
+#ifndef ES_CHECK_CMAP_H
+#define ES_CHECK_CMAP_H
 
 /*
  * Corosync's settings and state as text, and the look-ups in it that the checks need. The text is what

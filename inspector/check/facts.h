@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_INSPECTOR_CLI_CHECK_FACTS_H
-#define ES_INSPECTOR_CLI_CHECK_FACTS_H
+#ifndef ES_CHECK_FACTS_H
+#define ES_CHECK_FACTS_H
 
 /*
  * What `earshot check` finds on this machine, before anything is judged. Each part says by its `rc` whether

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_INSPECTOR_CLI_CHECK_NETLINK_H
-#define ES_INSPECTOR_CLI_CHECK_NETLINK_H
+#ifndef ES_CHECK_NETLINK_H
+#define ES_CHECK_NETLINK_H
 
 /* One netlink request and its answers, as the readers of facts need it. */
 #include <linux/netlink.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_INSPECTOR_CLI_CHECK_NFT_H
-#define ES_INSPECTOR_CLI_CHECK_NFT_H
+#ifndef ES_CHECK_NFT_H
+#define ES_CHECK_NFT_H
 
 /* What the readers of nf_tables' rules have in common: attributes, and the expressions of a rule. */
 #include <linux/netfilter/nf_tables.h>

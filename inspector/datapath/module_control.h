@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_MODULE_CONTROL_H
-#define ES_MODULE_CONTROL_H
+#ifndef ES_DATAPATH_MODULE_CONTROL_H
+#define ES_DATAPATH_MODULE_CONTROL_H
 
 /*
  * Talks to earshot.ko over generic netlink (kmod/core/control.h): a command and its answer at a time. Used by

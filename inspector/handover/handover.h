@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_HANDOVER_SEND_H
-#define ES_HANDOVER_SEND_H
+#ifndef ES_INSPECTOR_HANDOVER_H
+#define ES_INSPECTOR_HANDOVER_H
 
 /*
  * request_handover(): gives a client's connection to a node by sending it the original request packet.

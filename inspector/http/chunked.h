@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef EARSHOT_INSPECTOR_HTTP_CHUNKED_H
-#define EARSHOT_INSPECTOR_HTTP_CHUNKED_H
+#ifndef ES_HTTP_CHUNKED_H
+#define ES_HTTP_CHUNKED_H
 /*
  * Where a body in chunked transfer coding ends (RFC 9112 section 7.1): the framing is followed, the data is
  * not touched. Works on a stream of pieces of any size with a constant-size state. Only the exact grammar is

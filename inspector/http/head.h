@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef EARSHOT_INSPECTOR_HTTP_HEAD_H
-#define EARSHOT_INSPECTOR_HTTP_HEAD_H
+#ifndef ES_HTTP_HEAD_H
+#define ES_HTTP_HEAD_H
 /*
  * The head (request line and header section) of one HTTP/1.x request, read from a buffer that grows.
  *

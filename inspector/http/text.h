@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef EARSHOT_INSPECTOR_HTTP_TEXT_H
-#define EARSHOT_INSPECTOR_HTTP_TEXT_H
+#ifndef ES_HTTP_TEXT_H
+#define ES_HTTP_TEXT_H
 /*
  * Character classes and spans, shared by the files of earshot-http and private to them. Unlike <ctype.h> they
  * are ASCII whatever the locale is.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_INSPECTOR_PROGRAMS_INTERNAL_H
-#define ES_INSPECTOR_PROGRAMS_INTERNAL_H
+#ifndef ES_PROGRAM_INTERNAL_H
+#define ES_PROGRAM_INTERNAL_H
 
 /*
  * Shared by the thread (programs.c) and what it does with one connection (move.c).

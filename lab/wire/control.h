@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TESTS_WIRE_CONTROL_H
-#define ES_TESTS_WIRE_CONTROL_H
+#ifndef ES_WIRE_CONTROL_H
+#define ES_WIRE_CONTROL_H
 
 /*
  * The shim's text commands, one line each, and its figures as JSON:

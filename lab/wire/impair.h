@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TESTS_WIRE_IMPAIR_H
-#define ES_TESTS_WIRE_IMPAIR_H
+#ifndef ES_WIRE_IMPAIR_H
+#define ES_WIRE_IMPAIR_H
 
 /*
  * What a bad link does to a frame: lose it, double it, let later ones pass it, delay it. One object per

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TESTS_WIRE_QUEUE_H
-#define ES_TESTS_WIRE_QUEUE_H
+#ifndef ES_WIRE_QUEUE_H
+#define ES_WIRE_QUEUE_H
 
 /* Frames that wait for their time: a binary heap, earliest first, in order of arrival among equals. */
 #include <stddef.h>

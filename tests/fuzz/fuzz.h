@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef EARSHOT_TESTS_FUZZ_FUZZ_H
-#define EARSHOT_TESTS_FUZZ_FUZZ_H
+#ifndef ES_TESTS_FUZZ_H
+#define ES_TESTS_FUZZ_H
 /*
  * What the fuzz bodies share. A body is LLVMFuzzerTestOneInput() as libFuzzer wants it; without libFuzzer,
  * fuzz_main.c calls it with the corpus and with mutations of it.

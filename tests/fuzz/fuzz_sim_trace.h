@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef EARSHOT_TESTS_FUZZ_FUZZ_SIM_TRACE_H
-#define EARSHOT_TESTS_FUZZ_FUZZ_SIM_TRACE_H
+#ifndef ES_TESTS_FUZZ_SIM_TRACE_H
+#define ES_TESTS_FUZZ_SIM_TRACE_H
 /*
  * What both readers of traces must do with any input: use or count all of it, the same however it is cut into
  * pieces, and make connections that have all requests.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_CHECK_WORLD_H
-#define ES_TEST_CHECK_WORLD_H
+#ifndef ES_TESTS_CHECK_WORLD_H
+#define ES_TESTS_CHECK_WORLD_H
 
 /*
  * A node on which all is well, as facts and as a tree of files, for the tests of `earshot check`. Include

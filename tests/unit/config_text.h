@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef TEST_CONFIG_TEXT_H
-#define TEST_CONFIG_TEXT_H
+#ifndef ES_TESTS_CONFIG_TEXT_H
+#define ES_TESTS_CONFIG_TEXT_H
 
 /*
  * Configuration files of tests, as text: the smallest one, many sections, and what parsing them must give.

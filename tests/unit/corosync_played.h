@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_COROSYNC_PLAYED_H
-#define ES_TEST_COROSYNC_PLAYED_H
+#ifndef ES_TESTS_COROSYNC_PLAYED_H
+#define ES_TESTS_COROSYNC_PLAYED_H
 
 /*
  * Corosync's libraries, played for the tests of what uses them: a thread may call them, and with @hangs set

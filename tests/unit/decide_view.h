@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_DECIDE_VIEW_H
-#define ES_TEST_DECIDE_VIEW_H
+#ifndef ES_TESTS_DECIDE_VIEW_H
+#define ES_TESTS_DECIDE_VIEW_H
 
 /*
  * A node, and what it sees of a first request, for the tests of the decision function. Include after

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_DOC_EXAMPLES_H
-#define ES_TEST_DOC_EXAMPLES_H
+#ifndef ES_TESTS_DOC_EXAMPLES_H
+#define ES_TESTS_DOC_EXAMPLES_H
 
 /* The example replies of docs/json.md: the JSON after the line <!-- reply: NAME -->.
  * Include after cmocka.h. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_GROUP_WORLD_H
-#define ES_TEST_GROUP_WORLD_H
+#ifndef ES_TESTS_GROUP_WORLD_H
+#define ES_TESTS_GROUP_WORLD_H
 
 /*
  * Nodes that agree on the ring over a bus that is played: partitions, crashes, joins, leaves, stalls. It

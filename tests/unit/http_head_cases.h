@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef EARSHOT_TESTS_UNIT_HTTP_HEAD_CASES_H
-#define EARSHOT_TESTS_UNIT_HTTP_HEAD_CASES_H
+#ifndef ES_TESTS_HTTP_HEAD_CASES_H
+#define ES_TESTS_HTTP_HEAD_CASES_H
 /* The table of test_http_head.c: request heads and what must be read from them. */
 
 #include "inspector/http/head.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_INSPECT_WORLD_H
-#define ES_TEST_INSPECT_WORLD_H
+#ifndef ES_TESTS_INSPECT_WORLD_H
+#define ES_TESTS_INSPECT_WORLD_H
 
 /*
  * An inspector to be tested: three nodes on 127.0.0.1 to 3, whose datapaths are sockets of ours. Without a

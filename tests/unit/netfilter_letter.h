@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_NETFILTER_LETTER_H
-#define ES_TEST_NETFILTER_LETTER_H
+#ifndef ES_TESTS_NETFILTER_LETTER_H
+#define ES_TESTS_NETFILTER_LETTER_H
 
 /*
  * Handover messages for a node of the netfilter datapath, and what it answers. Include after cmocka_all.h.

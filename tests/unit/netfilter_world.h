@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_NETFILTER_WORLD_H
-#define ES_TEST_NETFILTER_WORLD_H
+#ifndef ES_TESTS_NETFILTER_WORLD_H
+#define ES_TESTS_NETFILTER_WORLD_H
 
 /*
  * A node of the netfilter datapath whose hands are the test's: they note what the node did, and tell what the test wants

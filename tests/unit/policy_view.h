@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_POLICY_VIEW_H
-#define ES_TEST_POLICY_VIEW_H
+#ifndef ES_TESTS_POLICY_VIEW_H
+#define ES_TESTS_POLICY_VIEW_H
 
 /*
  * A world for one policy: nodes with the loads that a test states, a content ring, a table of server sets

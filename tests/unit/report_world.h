@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_REPORT_WORLD_H
-#define ES_TEST_REPORT_WORLD_H
+#ifndef ES_TESTS_REPORT_WORLD_H
+#define ES_TESTS_REPORT_WORLD_H
 
 /*
  * The configuration that reports are made of, and the comparison of a report with docs/json.md, member by member and

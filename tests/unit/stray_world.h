@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_TEST_STRAY_WORLD_H
-#define ES_TEST_STRAY_WORLD_H
+#ifndef ES_TESTS_STRAY_WORLD_H
+#define ES_TESTS_STRAY_WORLD_H
 
 /*
  * Segments that nobody takes, and nodes that are asked about them. Include after cmocka.h.
