@@ -105,7 +105,7 @@ static int es_sweep_values(struct es_sweep *sweep, char *text)
 	/* strtok_r() would pass over what is empty. */
 	for (char *part; !rc && (part = strsep(&text, ","));) {
 		if (!es_args_number(part, &number[0])) {
-			es_error("--param %s: \"%s\" is no number", sweep->name, part);
+			es_error("--param %s: \"%s\" is not a number", sweep->name, part);
 			return -EINVAL;
 		}
 		rc = es_sweep_add(sweep, number[0]);

@@ -160,7 +160,7 @@ static void check_port(struct es_check *check)
 				 "handover_port %ld is in net.ipv4.ip_local_port_range, %ld to %ld", port,
 				 range[0], range[1]);
 	else
-		es_check_ok(check, "handover_port %ld is no port that programs get by chance", port);
+		es_check_ok(check, "handover_port %ld is not a port that programs get by chance", port);
 }
 
 static void check_program_group(struct es_check *check)

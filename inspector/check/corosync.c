@@ -545,7 +545,7 @@ static const struct es_check_item items[] = {
 	 "A machine that stalls for a moment is taken for dead, and the ring changes again and again.",
 	 check_token_fast},
 	{"ping_timeout", "A short stall takes the link down.", check_ping},
-	{"two_nodes", "Of two nodes there is no majority: after a split both answer a client, or none does.",
+	{"two_nodes", "Two nodes have no majority: after a split both answer a client, or none does.",
 	 check_two_nodes},
 	{"wait_for_all", "A node that starts alone, cut off from the others, becomes quorate beside them.",
 	 check_wait_for_all},

@@ -429,7 +429,7 @@ static const struct es_check_item items[] = {
 	{"tcp_sack", "Connections from nodes that have it on are refused here.", check_option},
 	{"tcp_timestamps", "Connections from nodes that have it on are refused here.", check_option},
 	{"tcp_ecn", "Connections from nodes that have it on are refused here.", check_ecn},
-	{"tcp_rmem", "What does not fit is dropped and must be sent again.", check_rmem},
+	{"tcp_rmem", "Packets that do not fit are dropped and must be sent again.", check_rmem},
 	{"window_scale", "A rebuilt socket keeps the scale that the handshake has promised.", check_window},
 	{"clock",
 	 "Clocks of the nodes must be within two minutes of each other, or they refuse each other's cookies.",

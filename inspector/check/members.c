@@ -145,7 +145,7 @@ static void check_away(struct es_check *check)
 		es_check_warning(
 			check,
 			es_check_action("start corosync and earshotd on %s", es_json_string(node, "name")),
-			"node %s is no member: %s", es_json_string(node, "name"),
+			"node %s is not a member: %s", es_json_string(node, "name"),
 			es_json_string(node, "reason"));
 	}
 	if (!away)
@@ -475,7 +475,8 @@ static const struct es_check_item items[] = {
 	{"metrics", "Monitoring does not see this node.", check_metrics},
 	{"poison", "It is served without inspection, or refused, and so is what begins with the same bytes.",
 	 check_poison},
-	{"plugins", "What it was to decide goes past it, or is refused, as its fail = says.", check_plugins},
+	{"plugins", "Requests that it should decide go past it, or are refused, as its fail = says.",
+	 check_plugins},
 	{"clocks",
 	 "Messages between nodes are refused when they seem to be two minutes old, and so are clients' "
 	 "cookies.",

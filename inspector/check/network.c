@@ -235,7 +235,7 @@ static unsigned int judge_service_address(struct es_check *check, const struct e
 	if (!wrong && !on_lo && is_needed) {
 		wrong++;
 		es_check_error(check, es_check_action("ip address add %s/%u dev lo", text, length),
-			       "service %s: %s is no address of this node", service->name, text);
+			       "service %s: %s is not an address of this node", service->name, text);
 	}
 	return wrong;
 }
@@ -292,7 +292,7 @@ static void check_node_address(struct es_check *check)
 	es_conf_addr_text(&check->conf->nodes[check->self].address, text);
 	if (!own)
 		es_check_error(check, es_check_action("ip address add %s/PREFIX dev %s", text, interface),
-			       "%s is no address of this machine", text);
+			       "%s is not an address of this machine", text);
 	else if (strcmp(own->interface, interface) != 0)
 		es_check_error(check,
 			       es_check_action("cluster_interface = %s in datapath { } of %s", own->interface,

@@ -451,7 +451,7 @@ const struct es_cli_command es_cli_nodes = {
 	.doc = "Show the cluster's nodes and services; * marks the node that was asked."
 	       "\vSTATE: up; draining, it gets no new requests; down, its server does not serve; left, in "
 	       "order; absent, "
-	       "lost or never seen; silent, it answers nothing new (why stands behind it); refused, its "
+	       "lost or never seen; silent, it answers nothing new (and why); refused, its "
 	       "settings differ.\n"
 	       "SHARE: part of all connections that it inspects first.\n"
 	       "REQ/S, ERR/S: requests a second that it inspected, whoever serves them, and those of them "

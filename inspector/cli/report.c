@@ -353,12 +353,11 @@ static void begin_manifest(const struct report *report, const char *config)
 {
 	fprintf(report->manifest,
 		"earshot %s report, of the configuration %s\n\n"
-		"It has no keys. Of the configuration, comments, the configurations of plugins, values of "
-		"headers, "
-		"queries and words that are no settings are left out, here and in the output of programs. It "
-		"may "
-		"have addresses: of nodes, of neighbours, in packet filters and, where a request has ended a "
-		"daemon, its client's. No file has more than %u bytes.\n\n",
+		"It has no keys. Comments, plugins' configurations, values of headers, queries and words "
+		"that "
+		"are not settings are left out of the configuration, here and in the output of programs. "
+		"There may be addresses: of nodes, of neighbours, in packet filters and, where a request has "
+		"ended a daemon, its client's. No file has more than %u bytes.\n\n",
 		EARSHOT_VERSION, config, FILE_MAX);
 }
 

@@ -123,7 +123,7 @@ static const char *in_words(const char *state)
 	return state;
 }
 
-/* It has the file, and is no member. */
+/* It has the file, and is not a member. */
 static int is_outside(struct json_object *node)
 {
 	struct json_object *member;
@@ -172,7 +172,7 @@ static void print(struct json_object *report)
 
 		es_table_cell(table, "%s", es_json_string(node, "name"));
 		es_table_cell(table, "%s%s", in_words(es_json_string(node, "state")),
-			      is_outside(node) ? ", and is no member" : "");
+			      is_outside(node) ? ", and is not a member" : "");
 		es_table_cell(table, "%s", es_json_string(node, "reason"));
 	}
 	es_table_print(table, stdout);
@@ -344,7 +344,7 @@ const struct es_cli_command es_cli_rollout = {
 	       "files and document "
 	       "roots must be there already. Each keeps the file that it had as FILE.previous. Status 1: it "
 	       "was not rolled "
-	       "out, or a node that has it is no member; a line for each node says why.",
+	       "out, or a node that has it is not a member; a line for each node says why.",
 	.options = options,
 	.args_min = 1,
 	.args_max = 1,

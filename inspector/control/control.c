@@ -43,7 +43,7 @@ static int clear_stale(const struct sockaddr_un *address, struct es_conf_error *
 		return r;
 	}
 	if (!S_ISSOCK(st.st_mode)) {
-		es_conf_error_set(err, "control socket %s: there is a file that is no socket: expected none",
+		es_conf_error_set(err, "control socket %s: there is a file that is not a socket: expected none",
 				  path);
 		return -EEXIST;
 	}

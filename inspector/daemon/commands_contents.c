@@ -199,8 +199,8 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 		return rc;
 	es_http_head_init(&head);
 	if (es_http_head_scan(&head, text, q.len) == ES_HTTP_MORE) {
-		es_conf_error_set(err,
-				  "this is no complete head of a request: the inspector would wait for more");
+		es_conf_error_set(
+			err, "this is not a complete head of a request: the inspector would wait for more");
 		return -EINVAL;
 	}
 	report = calloc(1, sizeof(*report));

@@ -85,10 +85,11 @@ static int change(struct es_daemon *d, struct json_object *request, struct es_wi
 	if (rc == -EINVAL)
 		es_conf_error_set(err, "membership is static: change the configuration, and reload it");
 	else if (rc)
-		es_conf_error_set(err,
-				  "%s: cannot be changed now: it, or this node, is no member of the cluster: "
-				  "expected both to have joined (earshot nodes)",
-				  name);
+		es_conf_error_set(
+			err,
+			"%s: cannot be changed now: it, or this node, is not a member of the cluster: "
+			"expected both to have joined (earshot nodes)",
+			name);
 	return rc ? rc : answer(d, word, ret_result);
 }
 

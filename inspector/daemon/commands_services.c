@@ -34,7 +34,7 @@ static int change(struct es_daemon *d, struct json_object *request, enum es_node
 	}
 	if (es_daemon_service_drains_ask(d, &drain)) {
 		es_conf_error_set(err,
-				  "%s: cannot be changed now: it, or this node, is no member of the cluster: "
+				  "%s: cannot be changed now: it, or this node, is not a member of the cluster: "
 				  "expected both to have joined (earshot nodes)",
 				  d->conf->nodes[node].name);
 		return -ENOTCONN;

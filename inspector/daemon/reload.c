@@ -49,7 +49,7 @@ static int es_daemon_members_stay(const struct es_daemon *d, const struct es_con
 		    strcmp(conf->nodes[i].name, now->nodes[i].name) != 0)
 			es_conf_error_set(err,
 					  "%s: node %s: in the place of %s: expected that one there, with "
-					  "removed = yes if it is removed, and new nodes behind the last one",
+					  "removed = yes if it is removed, and new nodes after the last one",
 					  conf->path, conf->nodes[i].name, now->nodes[i].name);
 		else if (has_node(now, i) && !has_node(conf, i) && i != d->cluster->self &&
 			 !es_group_node_is_gone(es_membership_group(d->membership), i))

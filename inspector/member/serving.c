@@ -114,7 +114,7 @@ static void look_at_address(const struct es_conf *conf, unsigned int service, un
 	s->lacks |= 1ULL << service;
 	es_conf_addr_text(address, text);
 	found_of(s, conf, service, ES_TROUBLE_ADDRESS,
-		 "%s is no address of this node; do: ip address add %s/%u dev lo", text, text,
+		 "%s is not an address of this node; do: ip address add %s/%u dev lo", text, text,
 		 es_addr_is_v4(address) ? 32 : 128);
 }
 

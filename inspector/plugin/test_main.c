@@ -45,7 +45,7 @@ static const struct argp_option options[] = {
 	{"config", OPT_CONFIG, "TEXT", 0, "the plugin's configuration", 0},
 	{"config-file", OPT_CONFIG_FILE, "FILE", 0, "the same from a file", 0},
 	{"nodes", OPT_NODES, "N1,N2,…", 0, "the cluster (default n1,n2,n3)", 0},
-	{"down", OPT_DOWN, "N1,…", 0, "nodes that are no targets", 0},
+	{"down", OPT_DOWN, "N1,…", 0, "nodes that are not targets", 0},
 	{"client", OPT_CLIENT, "ADDRESS[:PORT]", 0, "who asks (default 192.0.2.1:40000)", 0},
 	{"current", OPT_CURRENT, "NODE", 0, "a later request, on a connection that this node has", 0},
 	{"cut", OPT_CUT, "BYTES", 0,

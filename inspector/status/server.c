@@ -219,7 +219,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	if (!is_meant(s, connection))
 		return reply_text(
 			connection, MHD_HTTP_MISDIRECTED_REQUEST,
-			"Host is no name of this node: names in status { } of its configuration has more.\n");
+			"Host is not a name of this node: names in status { } of its configuration has more.\n");
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return reply_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
 	if (!strcmp(url, "/metrics"))

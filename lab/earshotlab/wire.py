@@ -26,7 +26,7 @@ def milliseconds(text):
     try:
         return float(match[1]) * _UNITS_MS[match[2] or "ms"]
     except (TypeError, ValueError):
-        raise LabError(f"{text!r} is no duration: 2ms, 500us, 1s") from None
+        raise LabError(f"{text!r} is not a duration: 2ms, 500us, 1s") from None
 
 
 class Wire:

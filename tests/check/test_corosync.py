@@ -236,7 +236,7 @@ def test_members(site, members):
     assert "no setting differs between the 2 nodes" in found_in(site.check(), "members.settings")
     site.processes[-1].kill()
     until(lambda: of_members(site.check()) == {"members.away": "warning", "members.settings": "unchecked"})
-    assert found_in(site.check(), "members.away") == "node n2 is no member: its daemon died"
+    assert found_in(site.check(), "members.away") == "node n2 is not a member: its daemon died"
 
 
 def test_member_whose_corosync_hangs(site, members):

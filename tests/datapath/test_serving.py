@@ -47,7 +47,7 @@ class Broken:
             netns.set_sysctls(at, {f"net.ipv4.conf.{self.what}.rp_filter": 1 if broken else 2})
 
 
-BROKEN = (Broken("address", ADDRESS, f"{VIP} is no address of this node"),
+BROKEN = (Broken("address", ADDRESS, f"{VIP} is not an address of this node"),
           pytest.param(Broken("tcp_syncookies", SYNCOOKIES, "tcp_syncookies is 0"),
                        marks=[pytest.mark.bpf("the module makes its requests itself"),
                               pytest.mark.no_netfilter("its handshakes are true ones")]),
@@ -512,7 +512,7 @@ def test_local_route(own_node):
     netns.ip("-n", node.namespace, "address", "del", f"{VIP}/32", "dev", "lo")
     netns.ip("-n", node.namespace, "route", "add", "local", "10.77.0.100/31", "dev", "lo")
     time.sleep(2.5)
-    assert n1(node)["state"] == "up" and "is no address of this node" not in node.log()
+    assert n1(node)["state"] == "up" and "is not an address of this node" not in node.log()
 
 
 def test_one_service(node, client):

@@ -171,14 +171,14 @@ def test_ipv6_is_off(membership):
         v4, v6 = next(asked), next(asked)
         assert results(v4) | results(v6) <= set(ALL)
         netns.set_sysctls(lab.node("n2").namespace, {"net.ipv6.conf.all.disable_ipv6": 1})
-        wait_for(lambda: "is no address of this node" in troubles(lab)["n2"], "n2 has found it", 10, seen=lambda: troubles(lab))
+        wait_for(lambda: "is not an address of this node" in troubles(lab)["n2"], "n2 has found it", 10, seen=lambda: troubles(lab))
         assert states(lab)["n2"] == "up"
         wait_for(lambda: results(v4) == set(ALL), "all serve IPv4", 10)
         # The netfilter datapath hears nothing of that family there, so nobody answers what is n2's to inspect.
         assert daemon.DATAPATH == "netfilter" or results(v6) <= {"n1", "n3"}
         for name in ("n1", "n3"):
             netns.set_sysctls(lab.node(name).namespace, {"net.ipv6.conf.all.disable_ipv6": 1})
-        wait_for(lambda: all("is no address of this node" in trouble for trouble in troubles(lab).values()), "all have found it", 10,
+        wait_for(lambda: all("is not an address of this node" in trouble for trouble in troubles(lab).values()), "all have found it", 10,
                  seen=lambda: troubles(lab))
         time.sleep(2)
         assert results(v4) <= set(ALL)

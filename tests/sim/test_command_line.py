@@ -82,7 +82,7 @@ def test_every_option_is_documented():
     (["sweep", "--policy", "lard", "--synthetic", "zipf"], "which one?"),
     (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=5:1:1"], "FROM <= TO"),
     (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1:2"], "FROM:TO:STEP"),
-    (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1,x"], "no number"),
+    (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1,x"], "not a number"),
     (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=-5,1"], "out of range"),
     (["trace"], "no trace is named"),
     (["trace", "a", "--trace", "b"], 'unexpected argument "a"'),
@@ -94,7 +94,7 @@ def test_every_option_is_documented():
     (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=70"], "T_low is 70: expected at most 65, which T_high is"),
     (["run", "--policy", "ext-lard", "--synthetic", "zipf", "--param", "L_overload=9"], "L_idle is 30: expected at most 9"),
     (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=60:70:5"], "T_low is 70: expected at most 65"),
-    (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1,2,"], 'T_low: "" is no number'),
+    (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1,2,"], 'T_low: "" is not a number'),
     (["help", "sing"], 'no command "sing"'),
     (["sing"], 'no command "sing"'),
 ])

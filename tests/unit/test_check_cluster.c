@@ -295,7 +295,7 @@ static void test_members(void **state)
 	status_reset();
 	json_object_object_add(node_of(1), "member", json_object_new_boolean(0));
 	set(node_of(1), "reason", "its daemon died");
-	expect_one("members.away", ES_CHECK_WARNING, "node n2 is no member: its daemon died");
+	expect_one("members.away", ES_CHECK_WARNING, "node n2 is not a member: its daemon died");
 	set(node_of(1), "state", "removed"); /* nobody waits for it */
 	run_again();
 	assert_int_equal(finding("members.away")->severity, ES_CHECK_OK);

@@ -459,7 +459,7 @@ static void test_socket_file(void **state)
 
 	/* somebody's file is not ours to remove */
 	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-	expect_new_failure(-EEXIST, "there is a file that is no socket: expected none");
+	expect_new_failure(-EEXIST, "there is a file that is not a socket: expected none");
 	assert_int_equal(unlink(path), 0);
 
 	/* neither is another daemon's socket that took the place of ours */
