@@ -3,8 +3,9 @@
 #define ES_BPF_AGAIN_H
 
 /*
- * What comes in again by the public interface (kmod/core/again.h): the FIN of a packet that a socket was made from
- * without it (es_tcp_making_flags()), and what was in an envelope (opened.h).
+ * Packets that arrive at the public interface for a second time (kmod/core/again.h): the FIN of a packet from
+ * which a socket was made without it (es_tcp_making_flags()), and packets that were in an envelope
+ * (opened.h).
  */
 #include "answer.h"
 #include "opened.h"
@@ -13,7 +14,7 @@
 #include "socket.h"
 #include "kmod/core/again.h"
 
-/* Of the packet there is now only the FIN; 0 or -1. A function of its own, for its stack. */
+/* Leave only the FIN of the packet; 0 or -1. A function of its own, for its stack. */
 static __noinline int es_fin_put(struct __sk_buff *skb, const struct es_packet *pkt,
 				 const struct es_segment *seg)
 {
@@ -29,8 +30,8 @@ static __noinline int es_fin_put(struct __sk_buff *skb, const struct es_packet *
 }
 
 /*
- * For a socket that is, or just was, there. A listening one would answer with a RST, so without that socket it is dropped.
- * Returns the program's verdict. A function of its own, for its stack.
+ * For a socket that is, or just was, there. A listening one would answer with a RST, so without that socket
+ * it is dropped. Returns the program's verdict. A function of its own, for its stack.
  */
 __noinline int es_again_deliver(struct __sk_buff *skb, const struct es_packet *pkt,
 				const struct es_segment *seg, __u32 mark)
@@ -71,8 +72,8 @@ static __noinline struct bpf_sock *es_again_listener(struct __sk_buff *skb, cons
 }
 
 /*
- * Make the socket that was noted. If it was called off meanwhile, or forgotten for want of room, there is none. Returns the
- * program's verdict. A function of its own, for its stack.
+ * Make the socket that was noted. If it was called off meanwhile, or forgotten for want of room, there is
+ * none. Returns the program's verdict. A function of its own, for its stack.
  */
 __noinline int es_again_make(struct __sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg)
 {
@@ -116,7 +117,10 @@ __noinline int es_again_make(struct __sk_buff *skb, const struct es_packet *pkt,
 	return TC_ACT_SHOT;
 }
 
-/* es_again() - the packet has one of the marks. Returns the program's verdict. A function of its own, for its stack. */
+/*
+ * es_again() - the packet has one of the marks. Returns the program's verdict. A function of its own, for its
+ * stack.
+ */
 __noinline int es_again(struct __sk_buff *skb)
 {
 	struct es_packet pkt = {.off = ETH_HLEN};

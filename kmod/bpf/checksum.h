@@ -53,7 +53,7 @@ static long es_csum_step(__u32 i, void *ctx)
 
 /**
  * es_packet_is_damaged() - is the TCP checksum wrong, and has nobody looked at it yet?
- * Of a packet that a socket is made from without an inspector: the stack looks only when that is done.
+ * For a packet from which a socket is made without an inspector: the stack looks only when that is done.
  * @payload: its bytes
  * A global function, so that it is verified once.
  */

@@ -2,8 +2,8 @@
 /*
  * The BPF datapath: tc programs. es_public (ingress) sees what the switch broadcasts, es_cluster (ingress, on
  * the private network and on lo) sees handover messages. Both only make the view, call the decision function
- * of kmod/core and carry its verdict out (public.h, target.h). es_reply (egress) reads where our servers' responses end, keeps
- * back what must not leave, and notes whom the stack has sent a RST.
+ * of kmod/core and carry its verdict out (public.h, target.h). es_reply (egress) reads where our servers'
+ * responses end, keeps back what must not leave, and notes whom the stack has sent a RST.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -37,7 +37,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* What the switch broadcasts. A function of its own, so that its stack is not below es_again()'s. */
+/* A packet that the switch broadcasts. A function of its own, so that its stack is not below es_again()'s. */
 static __noinline int es_public_packet(struct __sk_buff *skb)
 {
 	struct es_packet pkt = {.off = ETH_HLEN};
@@ -131,8 +131,8 @@ static __always_inline int es_cluster_carry_out(struct __sk_buff *skb, struct es
 }
 
 /*
- * Does the packet come from, or go to, this node's handover port? NACKs come from the handover port to the worker's own; they
- * are checked here and go up. A function of its own, for its stack.
+ * Does the packet come from, or go to, this node's handover port? NACKs come from the handover port to the
+ * worker's own; they are checked here and go up. A function of its own, for its stack.
  */
 static __noinline int es_cluster_read4(struct __sk_buff *skb, const struct es_config *cfg,
 				       struct es_message_envelope *ret, struct udphdr *ret_udp)
@@ -253,8 +253,9 @@ int es_reply(struct __sk_buff *skb)
 	struct tcp_sock *tp;
 	int inspect, is_new;
 
-	/* What came in goes out again: our own answer. Over a virtual link it may even bring its sender's
-	 * socket.
+	/*
+	 * A packet that has come in goes out again: our own answer. Over a virtual link it may even bring its
+	 * sender's socket.
 	 */
 	if (skb->ingress_ifindex)
 		return ES_TC_NEXT;

@@ -3,8 +3,8 @@
 #define ES_BPF_HEARD_H
 
 /*
- * What this node notes of all that it hears: SYNs (kmod/core/syns.h), and first requests that are another
- * node's (kmod/core/firsts.h).
+ * Notes of all that this node hears: SYNs (kmod/core/syns.h), and first requests that are another node's
+ * (kmod/core/firsts.h).
  */
 #include "maps.h"
 #include "kmod/core/decide.h"

@@ -9,8 +9,8 @@
 #include "packet6.h"
 
 /*
- * Of IPv4: 0, or -1 if it is none. A function of its own, for its stack. The offset comes from the frame, and not from @pkt,
- * where the verifier would not see its bounds.
+ * Read IPv4: 0, or -1 if it is none. A function of its own, for its stack. The offset comes from the frame,
+ * and not from @pkt, where the verifier would not see its bounds.
  */
 static __noinline int es_inner_read4(struct __sk_buff *skb, struct es_packet *pkt, __u32 len,
 				     struct es_segment *ret_seg)
@@ -29,7 +29,7 @@ static __noinline int es_inner_read4(struct __sk_buff *skb, struct es_packet *pk
 	return 0;
 }
 
-/* Of IPv6, likewise. */
+/* The same for IPv6. */
 static __noinline int es_inner_read6(struct __sk_buff *skb, struct es_packet *pkt, __u32 len,
 				     struct es_segment *ret_seg)
 {

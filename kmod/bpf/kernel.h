@@ -18,7 +18,10 @@
  */
 #define ES_TC_NEXT TC_ACT_UNSPEC
 
-/* BPF_F_ADJ_ROOM_DECAP_L3_* (Linux 6.3), which Debian 12's headers do not have: of which family what comes to light is. */
+/*
+ * BPF_F_ADJ_ROOM_DECAP_L3_* (Linux 6.3), which Debian 12's headers do not have: of which family what comes to
+ * light is.
+ */
 #define ES_DECAP_L3_IPV4 (1u << 7)
 #define ES_DECAP_L3_IPV6 (1u << 8)
 

@@ -3,10 +3,11 @@
 #define ES_BPF_LOADS_H
 
 /*
- * What this node has in hand (kmod/core/load.h): one walk over its sockets adds it up in es_load_table, which
- * the daemon clears before. Nothing is written to the reader, who would have to be called for each page of
- * it. What is found that should have ended (ES_TRACK_ENDING) is ended; the client hears nothing of it, see
- * es_reply_is_held(). Where the kernel refuses es_loads, the daemon walks the sockets itself (look.h).
+ * The requests that this node has in hand (kmod/core/load.h): one walk over its sockets adds it up in
+ * es_load_table, which the daemon clears before. Nothing is written to the reader, who would have to be
+ * called for each page of it. A connection that should have ended (ES_TRACK_ENDING) is ended; the client
+ * hears nothing of it, see es_reply_is_held(). Where the kernel refuses es_loads, the daemon walks the
+ * sockets itself (look.h).
  */
 #include "maps.h"
 #include "other.h"
@@ -34,7 +35,9 @@ static __noinline struct es_rebuilt *es_load_rebuilt(struct tcp_sock *tp)
 	return es_rebuilt_of(tp, es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow));
 }
 
-/* Of two events in the same jiffy, the server's counts as the later one: its answer to what had come. */
+/*
+ * If two events fall into the same jiffy, the server's counts as the later one: its answer to what had come.
+ */
 static __noinline int es_load_quiet(struct tcp_sock *tp, struct es_track *t)
 {
 	__u64 now_us = bpf_ktime_get_ns() / 1000, last_us;
@@ -48,7 +51,7 @@ static __noinline int es_load_quiet(struct tcp_sock *tp, struct es_track *t)
 	return es_load_is_idle(t, has_open, said_last, now_us > last_us ? now_us - last_us : 0);
 }
 
-/* Is it a connection of a service? What it adds to the sums. */
+/* Is it a connection of a service? Then @ret is its part of the sums. */
 static __noinline int es_load_read(struct tcp_sock *tp, struct es_socket_load *ret)
 {
 	struct es_state *state = es_state_get();

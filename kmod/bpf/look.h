@@ -3,9 +3,9 @@
 #define ES_BPF_LOOK_H
 
 /*
- * The iterators' view of one socket, for a daemon that walks the sockets itself (inspector/datapath/bpf_walk.c)
- * because its kernel refuses iterators. Run by it, never attached: a struct es_look goes in behind an Ethernet
- * header, and comes out in the packet's place.
+ * The iterators' view of one socket, for a daemon that walks the sockets itself
+ * (inspector/datapath/bpf_walk.c) because its kernel refuses iterators. Run by it, never attached: a struct
+ * es_look goes in behind an Ethernet header, and comes out in the packet's place.
  */
 #include "loads.h"
 #include "unproven.h"

@@ -3,9 +3,10 @@
 #define ES_BPF_NEIGHBOUR_H
 
 /*
- * Neighbour solicitations (RFC 4861, 7.2) for a service's IPv6 address, which one node answers with the cluster MAC, as ARP
- * requests are (other.h): those to the address's multicast group, and those with which a neighbour asks again whether
- * the address is still there. And what else comes to such an address and is no TCP.
+ * Neighbour solicitations (RFC 4861, 7.2) for a service's IPv6 address, which one node answers with the
+ * cluster MAC, as ARP requests are (other.h): those to the address's multicast group, and those with which a
+ * neighbour asks again whether the address is still there. And what else comes to such an address and is no
+ * TCP.
  */
 #include "other.h"
 #include "packet6.h"
@@ -55,7 +56,9 @@ static long es_neighbour_unit(__u32 i, void *ctx)
 	return !es_neighbour_step(&scan->walk, words);
 }
 
-/* Is the solicitation one that a neighbour has sent as it is? A global function, so that it is verified once. */
+/*
+ * Is the solicitation one that a neighbour has sent as it is? A global function, so that it is verified once.
+ */
 __noinline int es_neighbour_check(struct __sk_buff *skb, const struct es_packet *pkt)
 {
 	struct es_neighbour_scan scan = {.skb = skb};
@@ -100,7 +103,7 @@ static __noinline int es_neighbour_solicited(struct __sk_buff *skb, const struct
 	return (int)bpf_redirect(skb->ifindex, 0);
 }
 
-/* What is addressed to a service's address and is no TCP to a service (es_other_ip()). */
+/* A packet for a service's address that is not TCP to a service (es_other_ip()). */
 static __noinline int es_other_ip6(struct __sk_buff *skb, const struct es_packet *pkt, __u32 next)
 {
 	struct es_state *state = es_state_get();

@@ -3,9 +3,10 @@
 #define ES_BPF_OPENED_H
 
 /*
- * What comes out of an envelope for a socket comes in again by the public interface (again.h): packet filters, rp_filter and
- * conntrack see a client's packet where clients' packets come from, whichever node has heard it. All of it goes by one
- * queue of the kernel's, so nothing overtakes the packet that makes its socket.
+ * A packet from an envelope that is for a socket enters once more at the public interface (again.h): packet
+ * filters, rp_filter and conntrack see a client's packet where clients' packets arrive, whichever node has
+ * heard it. All of it goes by one queue of the kernel's, so nothing overtakes the packet that makes its
+ * socket.
  */
 #include "message.h"
 #include "rebuild.h"
@@ -39,8 +40,8 @@ static __noinline __u64 es_handover_flow(const struct es_config *cfg, const stru
 }
 
 /*
- * Send the packet, whose envelope is off, to the public interface; the caller drops it. A copy of its head, since that tells
- * whether there was room. Returns 0 or -1. A function of its own, for its stack.
+ * Send the packet, whose envelope is off, to the public interface; the caller drops it. A copy of its head,
+ * since that tells whether there was room. Returns 0 or -1. A function of its own, for its stack.
  */
 static __noinline int es_opened_send(struct __sk_buff *skb, __u32 mark)
 {
@@ -56,8 +57,8 @@ static __noinline int es_opened_send(struct __sk_buff *skb, __u32 mark)
 /**
  * es_opened_make() - have a socket made from the packet of a message
  * @rebuilt: what is noted of it, pending
- * Returns 0, and it is counted when that is done; or -1, and it is counted, nothing is noted, and ES_SETTLED_MAKE is for the
- * caller to undo.
+ * Returns 0, and it is counted when that is done; or -1, and it is counted, nothing is noted, and
+ * ES_SETTLED_MAKE is for the caller to undo.
  */
 static __always_inline int es_opened_make(struct __sk_buff *skb, const struct es_packet *pkt,
 					  const struct es_rebuilt_key *key, const struct es_rebuilt *rebuilt)

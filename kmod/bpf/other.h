@@ -3,10 +3,10 @@
 #define ES_BPF_OTHER_H
 
 /*
- * What is addressed to a service IP and is no service: ARP, ICMP, other protocols and ports. Each goes to
- * exactly one node, chosen by the ring from the client's address alone, so that an ssh or a traceroute to the
- * service IP meets one machine; ICMP errors go to all, since only the stacks know whose connection they are
- * about.
+ * Packets for a service's IP address that are for no service: ARP, ICMP, other protocols and ports. Each goes
+ * to exactly one node, chosen by the ring from the client's address alone, so that an ssh or a traceroute to
+ * the service IP meets one machine; ICMP errors go to all, since only the stacks know whose connection they
+ * are about.
  */
 #include "packet.h"
 #include "maps.h"

@@ -26,7 +26,8 @@ static __always_inline int es_packet_step6(struct __sk_buff *skb, __u32 at, stru
 
 /**
  * es_packet_headers6() - walk to the TCP header of the IPv6 packet at @pkt->off
- * Sets @pkt's addresses, headers_len and is_v6. Returns what es_headers_counter() does. A global function, so that it is verified once.
+ * Sets @pkt's addresses, headers_len and is_v6. Returns what es_headers_counter() does. A global function, so
+ * that it is verified once.
  */
 __noinline int es_packet_headers6(struct __sk_buff *skb, struct es_packet *pkt)
 {
@@ -48,7 +49,7 @@ __noinline int es_packet_headers6(struct __sk_buff *skb, struct es_packet *pkt)
 	return es_headers_counter(w.next, &pkt->source);
 }
 
-/* What es_packet_upper6() returns. */
+/* The parts of es_packet_upper6()'s result. */
 #define ES_UPPER6_NEXT(upper) ((__u32)(upper)&0xff)
 #define ES_UPPER6_OFF(upper)  ((__u32)(upper) >> 8)
 
@@ -73,7 +74,7 @@ __noinline int es_packet_upper6(struct __sk_buff *skb)
 	return (int)((ETH_HLEN + w.off) << 8 | (w.next & 0xff));
 }
 
-/* What a TCP header of @doff bytes says; @len as es_packet_tcp6() has it. */
+/* Read a TCP header of @doff bytes; @len as es_packet_tcp6() has it. */
 static __always_inline void es_packet_tcp6_fill(const struct tcphdr *th, __u32 doff, __u32 len,
 						struct es_packet *pkt, struct es_segment *seg)
 {
@@ -90,8 +91,8 @@ static __always_inline void es_packet_tcp6_fill(const struct tcphdr *th, __u32 d
 
 /**
  * es_packet_tcp6() - read the TCP header behind those that es_packet_headers6() has walked over
- * @len: bytes from the IPv6 header's first to the packet's last. Returns 0, or -1 if the lengths contradict each
- * other. A global function, so that it is verified once.
+ * @len: bytes from the IPv6 header's first to the packet's last. Returns 0, or -1 if the lengths contradict
+ * each other. A global function, so that it is verified once.
  */
 __noinline int es_packet_tcp6(struct __sk_buff *skb, struct es_packet *pkt, __u32 len, struct es_segment *seg)
 {
@@ -110,7 +111,10 @@ __noinline int es_packet_tcp6(struct __sk_buff *skb, struct es_packet *pkt, __u3
 	return 0;
 }
 
-/* es_packet_read() - a packet of TCP behind the Ethernet header, of either family: 0 or -1. A function of its own, for its stack. */
+/*
+ * es_packet_read() - a packet of TCP behind the Ethernet header, of either family: 0 or -1. A function of its
+ * own, for its stack.
+ */
 static __noinline int es_packet_read(struct __sk_buff *skb, struct es_packet *ret, struct es_segment *ret_seg)
 {
 	struct iphdr ip;
@@ -131,8 +135,9 @@ static __noinline int es_packet_read(struct __sk_buff *skb, struct es_packet *re
 
 /**
  * es_packet_plain6() - the same for what nearly all packets are: TCP right behind the IPv6 header
- * Reads them where they lie, without a copy on the stack. @pkt->off is ETH_HLEN; @is_leaving: the header does not tell the length.
- * Returns 1 when @pkt and @seg are read; 0: es_packet_headers6() has to look. A global function, so that it is verified once.
+ * Reads them where they lie, without a copy on the stack. @pkt->off is ETH_HLEN; @is_leaving: the header does
+ * not tell the length. Returns 1 when @pkt and @seg are read; 0: es_packet_headers6() has to look. A global
+ * function, so that it is verified once.
  */
 __noinline int es_packet_plain6(struct __sk_buff *skb, struct es_packet *pkt, struct es_segment *seg,
 				int is_leaving)

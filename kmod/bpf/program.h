@@ -3,13 +3,13 @@
 #define ES_BPF_PROGRAM_H
 
 /*
- * What a node does with the messages about a program's connection (kmod/core/program.h), and what the
- * daemon that sends them reads of its own sockets.
+ * Carries out messages about a program's connection (kmod/core/program.h), and reads for the daemon that
+ * sends them its own sockets.
  */
 #include "target.h"
 #include "kmod/core/program.h"
 
-/* What a message is about, and what the server that it is for expects next. */
+/* The packet that a message is about, and the byte that its server expects next. */
 struct es_program_found {
 	struct es_packet pkt;
 	struct es_segment seg;
@@ -109,9 +109,9 @@ static __noinline int es_program_cancel(const struct es_handover *h, const struc
 }
 
 /*
- * Returns the answer to be sent; 0 for a packet with which there is nothing more to do; ES_PROGRAM_WAITS for one that asks about
- * packets ahead of it, which have not arrived yet. A function of its own, so that its stack is free again when the
- * answer is made.
+ * Returns the answer to be sent; 0 for a packet with which there is nothing more to do; ES_PROGRAM_WAITS for
+ * one that asks about packets ahead of it, which have not arrived yet. A function of its own, so that its
+ * stack is free again when the answer is made.
  */
 #define ES_PROGRAM_WAITS 255
 static __noinline int es_program_take(struct __sk_buff *skb, struct es_handover *h)
@@ -191,7 +191,10 @@ static __noinline int es_program_message(struct __sk_buff *skb, struct es_config
 	return answer ? es_message_answer(skb, cfg, h, ES_HANDOVER_ANSWER, (__u32)answer) : TC_ACT_SHOT;
 }
 
-/* The packet that es_connection() is run with: 0, or -1 if it is none of TCP. A function of its own, for its stack. */
+/*
+ * The packet that es_connection() is run with: 0, or -1 if it is none of TCP. A function of its own, for its
+ * stack.
+ */
 static __noinline int es_connection_packet(struct __sk_buff *skb, struct es_packet *ret)
 {
 	struct es_segment seg = {};

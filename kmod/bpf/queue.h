@@ -14,8 +14,8 @@
  * The ring buffer's own wake-up is an interrupt that the CPU sends to itself, which in a virtual machine
  * costs more than all the rest. So it is not used for packets from the network. A worker that is awake is not
  * woken: it says so in es_worker_state.awake, and looks once more after it has taken that back. One that
- * sleeps is woken through a packet socket (inspector/datapath/wake.h): the packet, which ends here anyway, goes to lo
- * as a frame of that socket's protocol. Who wakes sets the flag, so that a burst wakes once.
+ * sleeps is woken through a packet socket (inspector/datapath/wake.h): the packet, which ends here anyway,
+ * goes to lo as a frame of that socket's protocol. The waker sets the flag, so that a burst wakes once.
  */
 static __always_inline int es_queue_must_wake(__u32 *awake)
 {
@@ -26,7 +26,7 @@ static __always_inline int es_queue_must_wake(__u32 *awake)
 	return 1;
 }
 
-/* Returns the program's verdict. What cannot be woken looks by itself, 20 ms later at most. */
+/* Returns the program's verdict. A worker that cannot be woken looks by itself, 20 ms later at most. */
 static __always_inline int es_queue_wake(struct __sk_buff *skb, __u32 worker)
 {
 	__u8 eth[ETH_HLEN] = {};

@@ -34,8 +34,8 @@ __noinline int es_rebuild_prepare(struct __sk_buff *skb, const struct es_packet 
 }
 
 /*
- * A copy comes in by the same interface, behind the packet itself: es_fin_arrived(). If it is lost, the client
- * repeats its FIN.
+ * A copy comes in by the same interface, behind the packet itself: es_fin_arrived(). If it is lost, the
+ * client repeats its FIN.
  */
 static __always_inline void es_rebuild_repeat(struct __sk_buff *skb)
 {
@@ -66,7 +66,7 @@ static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk
 	__u16 least = seg->is_v6 ? ES_TCP_MSS_MIN_V6 : ES_TCP_MSS_MIN;
 	struct bpf_tcp_req_attrs attrs = {
 		.rcv_tsval = seg->tsval,
-		/* What the kernel makes of it is our timestamp clock: it stands at that value now. */
+		/* The kernel makes our timestamp clock of it, which shows that value now. */
 		.rcv_tsecr = seg->tsecr + ES_REBUILD_CLOCK_AHEAD_MS,
 		.mss = o->mss < least ? least : o->mss,
 		.rcv_wscale = o->rcv_wscale,

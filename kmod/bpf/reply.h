@@ -3,9 +3,9 @@
 #define ES_BPF_REPLY_H
 
 /*
- * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h), and
- * which connections the stack has ended (kmod/core/resets.h). Drops no packet but what a silent node must not
- * say, and changes none but into the RSTs for a client that would wait for ever.
+ * Reads our servers' answers on the way out, to know where each response ends (kmod/core/response.h), and
+ * which connections the stack has ended (kmod/core/resets.h). Drops only packets that a silent node must not
+ * send, and changes packets only into the RSTs for a client that would wait for ever.
  */
 #include "answer.h"
 #include "other.h"
@@ -257,8 +257,8 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct es_packet 
 }
 
 /*
- * Is a packet of no socket a RST of the stack's? Before 6.13, Linux sends so what answers a segment by IPv6 that no
- * connection takes.
+ * Is a packet of no socket a RST of the stack's? Before 6.13, Linux sends so what answers a segment by IPv6
+ * that no connection takes.
  */
 static __always_inline int es_reply_is_stacks(const struct __sk_buff *skb, const struct es_packet *pkt,
 					      const struct es_segment *seg)
@@ -267,9 +267,10 @@ static __always_inline int es_reply_is_stacks(const struct __sk_buff *skb, const
 }
 
 /*
- * Does the stack refuse what was to become a socket? A packet that address translation has sent to another port finds nobody there, and
- * the RST comes back translated. Its client is told nothing: another node serves it, as if the packet had been dropped. What a packet
- * filter rejects has no socket at all, and is refused as its rule wants.
+ * Does the stack refuse what was to become a socket? A packet that address translation has sent to another
+ * port finds nobody there, and the RST comes back translated. Its client is told nothing: another node serves
+ * it, as if the packet had been dropped. A packet that a packet filter rejects has no socket at all, and is
+ * refused as its rule wants.
  */
 static __noinline int es_reply_is_astray(struct bpf_sock *sk, const struct es_packet *pkt)
 {

@@ -3,7 +3,7 @@
 #define ES_BPF_SETTLED_H
 
 /*
- * What has become of requests here (kmod/core/settled.h).
+ * The fate of requests here (kmod/core/settled.h).
  */
 #include "maps.h"
 #include "kmod/core/cookie.h"
@@ -23,7 +23,7 @@ struct {
 	__type(value, struct es_settled_slot);
 } es_settleds SEC(".maps");
 
-/* What es_settle() returns, in one number: its field as; see es_settled_unpack(). */
+/* The result of es_settle() in one number: its field as; see es_settled_unpack(). */
 #define ES_SETTLED_AS(answer) ((__u32)(answer)&0xff)
 
 /*

@@ -3,7 +3,7 @@
 #define ES_BPF_STRAYS_H
 
 /*
- * What this node says when another one asks whose a segment is that nobody takes (kmod/core/strays.h).
+ * Answers other nodes that ask whose a segment is which no node takes (kmod/core/strays.h).
  */
 #include "message.h"
 #include "settled.h"
@@ -97,7 +97,10 @@ static long es_strays_step(__u32 i, void *data)
 	return 0;
 }
 
-/* What the message begins with. Returns the counter to drop it by, ES_COUNTER_COUNT if it may be answered. */
+/*
+ * Read the beginning of the message. Returns the counter to drop it by, ES_COUNTER_COUNT if it may be
+ * answered.
+ */
 static __noinline int es_strays_begin(const struct es_handover *h, struct es_strays_loop *loop)
 {
 	union es_stray_service_any service = {};

@@ -18,7 +18,7 @@ static __always_inline void es_track_pin(struct es_track *t, __u32 pin)
 		es_count(counter);
 }
 
-/* What was noted when a socket was rebuilt: under its request's, so its stream's, first byte. */
+/* The note of a rebuilt socket: under the first byte of its request, and so of its stream. */
 static __always_inline struct es_rebuilt *es_rebuilt_of(struct tcp_sock *tp, __u64 flow_hash)
 {
 	struct es_rebuilt_key key = {.flow_hash = flow_hash};

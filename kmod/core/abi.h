@@ -3,9 +3,10 @@
 #define ES_CORE_ABI_H
 
 /*
- * What the daemon and the datapath share: configuration (written whole, then switched to by index), live
- * state (mapped by both) and the records in which packets travel to the inspector. Sizes are part of the ABI:
- * a daemon that starts takes over a running datapath's tables only if ES_ABI_VERSION is the same.
+ * The memory that the daemon and the datapath share: configuration (written whole, then switched to by
+ * index), live state (mapped by both) and the records in which packets travel to the inspector. Sizes are
+ * part of the ABI: a daemon that starts takes over a running datapath's tables only if ES_ABI_VERSION is the
+ * same.
  */
 #include "guesses.h"
 #include "poison.h"
@@ -37,7 +38,8 @@ enum es_unsafe {
  * (docs/programs.md); port 0: nobody does that here
  * @gives: of ES_INSPECT_NEVER: which node gets a connection is for the inspector to say (es_serving_gives())
  * @address6: its address of IPv6, of the same port; all zero: it has none
- * @server6: as @server, for connections of IPv6, on the same port. Of either, all zero: none of that family is handed over
+ * @server6: as @server, for connections of IPv6, on the same port. Either is all zero if no connection of
+ * that family is handed over
  */
 struct es_service_entry {
 	struct es_addr address;
@@ -104,9 +106,9 @@ struct es_config {
  * struct es_worker_state - what one worker and the datapath tell each other, on a cache line of its own
  * @heartbeat_ns: CLOCK_MONOTONIC time at which it last looked, to the millisecond
  * @awake: it is running, or was woken already: a packet need not wake it (kmod/bpf/queue.h)
- * @refused_services, @refused_until_ns: of the first one, and not a worker's own: what the daemon does not let
- * this node serve (serving.h); @refused_of: and what of clients of IPv4, of IPv6; @given_services: what it would rather
- * give away, for as long
+ * @refused_services, @refused_until_ns: of the first one, and not a worker's own: what the daemon does not
+ * let this node serve (serving.h); @refused_of: and what of clients of IPv4, of IPv6; @given_services: what
+ * it would rather give away, for as long
  */
 struct es_worker_state {
 	__u64 heartbeat_ns;
@@ -140,9 +142,10 @@ _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
  * @began_ns: CLOCK_MONOTONIC time since which this node takes handover messages, with windows that were empty
  * @mark, @poisons: the daemon's, for the next one (poison.h)
  * @was_deaf: the daemon's, for the next one: the clients' network is not heard (inspector/member/deaf.h)
- * @wall_before_ns, @wall_before_until_s: wall_offset_ns before the clock was set the last time, and until when
- * that counts, in CLOCK_MONOTONIC's seconds (wall.h)
- * @number_ns: the daemon's, for the next one: from what its messages are numbered (inspector/load/own_clock.h)
+ * @wall_before_ns, @wall_before_until_s: wall_offset_ns before the clock was set the last time, and until
+ * when that counts, in CLOCK_MONOTONIC's seconds (wall.h)
+ * @number_ns: the daemon's, for the next one: from what its messages are numbered
+ * (inspector/load/own_clock.h)
  * @began: what stamp each node's clock showed at began_ns, 0 if it has not told (es_handover_is_early())
  */
 struct es_state {
@@ -251,8 +254,8 @@ struct es_socket_load {
 /**
  * struct es_response_entry - a complete response that the inspector asked to measure
  * @content: as in its handover message; @bytes: with its head; @request_flags: ES_REQUEST_F_*
- * @took_ns: from when the request was given to the server until the last byte went out; 0: not known. A datapath of the
- * version before ends its entries in front of it.
+ * @took_ns: from when the request was given to the server until the last byte went out; 0: not known. A
+ * datapath of the version before ends its entries in front of it.
  */
 struct es_response_entry {
 	__u64 content;

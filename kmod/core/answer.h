@@ -197,8 +197,10 @@ static __always_inline void es_answer_reset(const struct es_packet *pkt, __u32 s
 }
 
 /**
- * es_answer_next() - the segment without payload that comes next on an open connection, and goes the way of @pkt
- * @has_ts, @tsval, @tsecr: what its timestamps say. By it the inspector is told of the connection (ES_RECORD_OPEN).
+ * es_answer_next() - the segment without payload that comes next on an open connection, and goes the way of
+ * @pkt
+ * @has_ts, @tsval, @tsecr: what its timestamps say. By it the inspector is told of the connection
+ * (ES_RECORD_OPEN).
  */
 static __always_inline void es_answer_next(const struct es_packet *pkt, __u32 rcv_nxt, __u32 snd_una,
 					   int has_ts, __u32 tsval, __u32 tsecr, struct es_answer *ret)
@@ -212,7 +214,9 @@ static __always_inline void es_answer_next(const struct es_packet *pkt, __u32 rc
 	}
 }
 
-/* es_answer_fin() - the FIN alone of a client's segment, which goes the way of @pkt; @window: the segment's */
+/*
+ * es_answer_fin() - the FIN alone of a client's segment, which goes the way of @pkt; @window: the segment's
+ */
 static __always_inline void es_answer_fin(const struct es_packet *pkt, const struct es_segment *seg,
 					  __u16 window, struct es_answer *ret)
 {
@@ -256,8 +260,10 @@ static __always_inline void es_answer_make(const struct es_config *cfg, const st
 	case ES_ANSWER_ACK:
 		ret->ack = v->ack;
 		ret->window = (__u16)cfg->synack_window;
-		/* Before the first request, it is the cookie that is acknowledged. What is only dropped may be
-		 * as much as the client likes. */
+		/*
+		 * Before the first request, it is the cookie that is acknowledged. Bytes that are only
+		 * dropped may be as many as the client likes.
+		 */
 		if (v->counter == ES_COUNT_keepalive_answered) {
 			es_cookie_options_unpack(seg->ack - 1, &options); /* the shifts are no family's */
 			ret->window >>= options.wscale_ok ? cfg->rcv_wscale : 0;

@@ -3,26 +3,28 @@
 #define ES_CORE_CHALLENGES_H
 
 /*
- * Open connections whose clients were asked whether they still have them. A request that begins another connection of the
- * same ports says that the client has forgotten the one that is here, on the word of a cookie; and a cookie can be
- * guessed. So the client is asked by a keep-alive probe (RFC 9293, 3.8.4) in the numbers of the connection that is here. One that
- * still has that answers with an acknowledgement that the socket accepts. One that has begun anew answers in other numbers, or
- * with a RST, which ends the old connection. The request comes again meanwhile: that its client repeats it is the clock.
+ * Open connections whose clients were asked whether they still have them. A request that begins another
+ * connection of the same ports says that the client has forgotten the one that is here, on the word of a
+ * cookie; and a cookie can be guessed. So the client is asked by a keep-alive probe (RFC 9293, 3.8.4) in the
+ * numbers of the connection that is here. One that still has that answers with an acknowledgement that the
+ * socket accepts. One that has begun anew answers in other numbers, or with a RST, which ends the old
+ * connection. The request comes again meanwhile: that its client repeats it is the clock.
  *
- * Time is told by two clocks: the milliseconds of the notes, and the one by which the kernel notes when a socket was
- * last acknowledged something, whose unit need not be known.
+ * Time is told by two clocks: the milliseconds of the notes, and the one by which the kernel notes when a
+ * socket was last acknowledged something, whose unit need not be known.
  *
- * One entry a slot, the newest: who loses his to another flow is asked again. Any CPU writes, none locks. An entry that
- * two have written at once names one flow and the other's time, and both were asked just now.
+ * One entry a slot, the newest: who loses his to another flow is asked again. Any CPU writes, none locks. An
+ * entry that two have written at once names one flow and the other's time, and both were asked just now.
  */
 #include "types.h"
 
 #define ES_CHALLENGES 4096 /* a power of two; 96 KB */
 
 /*
- * So long a client has for each answer, and so seldom it is asked. It is asked twice: a client answers what it cannot take twice
- * a second at most (RFC 5961, 7; Linux's tcp_invalid_ratelimit), and it may just have done so, as a guess brings it a SYN-ACK
- * before. Behind the first question, every such answer is one to that.
+ * So long a client has for each answer, and so seldom it is asked. It is asked twice: a client answers what
+ * it cannot take twice a second at most (RFC 5961, 7; Linux's tcp_invalid_ratelimit), and it may just have
+ * done so, as a guess brings it a SYN-ACK before. Behind the first question, every such answer is one to
+ * that.
  */
 #define ES_CHALLENGE_WAIT_MS 550
 #define ES_CHALLENGE_ASKED   2
@@ -78,7 +80,10 @@ static __always_inline enum es_challenged es_challenge_look(const struct es_chal
 	return c->asked < ES_CHALLENGE_ASKED ? ES_CHALLENGE_AGAIN : ES_CHALLENGE_SILENT;
 }
 
-/* It is asked now, as es_challenge_look() has said; @clock: the sockets'. es_challenge_forget(): it could not be. */
+/*
+ * It is asked now, as es_challenge_look() has said; @clock: the sockets'. es_challenge_forget(): it could not
+ * be.
+ */
 static __always_inline void es_challenge_note(struct es_challenge *slot, __u64 flow_hash,
 					      enum es_challenged challenged, __u32 clock, __u32 now_ms)
 {

@@ -17,16 +17,16 @@
  *    - NEW: PARAMS -> ADOPTED. Makes the node, or takes over the tables of the one that is there; the queues
  *      are new
  *    - CONFIGURE: CONFIG, RING0 .. RING3 -> -. Both in force at once
- *    - CONFIGURATION: - -> CONFIG, RING0 .. RING3. What is in force; its keys too
- *    - ATTACH: PARAMS -> -. To the interfaces that these name, which may be others than those of NEW; nothing else
- *      of them counts. Without PARAMS, as older daemons say it: to those of NEW
+ *    - CONFIGURATION: - -> CONFIG, RING0 .. RING3. The configuration in force, with its keys
+ *    - ATTACH: PARAMS -> -. To the interfaces that these name, which may be others than those of NEW; nothing
+ *      else of them counts. Without PARAMS, as older daemons say it: to those of NEW
  *    - REMOVE: - -> -. Detach, and forget everything
  *    - COUNTERS: - -> COUNTERS. Sums over all CPUs
  *    - LOADS: - -> LOADS. One walk over the sockets
  *    - FLOWS: a dump of ENTRIES, any number of struct es_track_entry
  *    - CONNECTIONS: a dump of ENTRIES, any number of struct es_connection_entry
  *    - END_UNPROVEN: - -> COUNT, 0 unless the lease is over
- *    - CONNECTION: FLOW -> SOCKET. What the flow's socket knows
+ *    - CONNECTION: FLOW -> SOCKET. The state of the flow's socket
  *
  *    Errors: -ENOENT there is no node, or it has no configuration; -EINVAL a value out of its bounds, an
  *    interface that is no Ethernet; -EPROTO another ES_ABI_VERSION; -ENODEV no such interface; -ENOTCONN the
@@ -36,9 +36,9 @@
  *    ioctl(ES_IOC_TABLE, n) with n one of ES_TABLE_*, and is then mapped, and polled if it is a ring buffer.
  *    ES_TABLE_STATE is a struct es_state, ES_TABLE_DECISIONS an array of struct es_decision_set; both are
  *    mapped from offset 0, readable and writable. The others are ring buffers with the layout of
- *    BPF_MAP_TYPE_RINGBUF (linux/bpf.h, inspector/datapath/ring_reader.h): one page for the consumer, writable; one
- *    for the producer and behind it the data, twice, readable. What is mapped stays valid when the node goes,
- *    but nothing is written there any more.
+ *    BPF_MAP_TYPE_RINGBUF (linux/bpf.h, inspector/datapath/ring_reader.h): one page for the consumer,
+ *    writable; one for the producer and behind it the data, twice, readable. A mapping stays valid when the
+ *    node goes, but nothing is written there any more.
  */
 #include "abi.h"
 

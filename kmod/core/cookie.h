@@ -57,7 +57,7 @@ static __always_inline __u8 es_cookie_options_pack_class(const struct es_tcp_opt
 	return (__u8)(cls | wscale << 2 | (o->sack_ok ? 1 : 0) << 6 | (o->ecn_ok ? 1 : 0) << 7);
 }
 
-/* Of a flow of IPv4. */
+/* For a flow of IPv4. */
 static __always_inline __u8 es_cookie_options_pack(const struct es_tcp_options *o)
 {
 	return es_cookie_options_pack_class(o, o->mss >= 1460	? 3
@@ -66,7 +66,7 @@ static __always_inline __u8 es_cookie_options_pack(const struct es_tcp_options *
 								: 0);
 }
 
-/* Of a flow of IPv6. */
+/* For a flow of IPv6. */
 static __always_inline __u8 es_cookie_options_pack6(const struct es_tcp_options *o)
 {
 	return es_cookie_options_pack_class(o, o->mss >= 1440	? 3

@@ -63,9 +63,11 @@ enum es_action {
  * @unsafe: the service's enum es_unsafe
  * @has_doubts: this node is a member where one was lost lately; @doubtful: that may have had this request,
  * see es_view_is_doubtful()
- * @may_give: its service is one whose requests nobody reads (layer 4), and its connections may go to another node;
+ * @may_give: its service is one whose requests nobody reads (layer 4), and its connections may go to another
+ * node;
  * @gives: the inspector says whose they are, an enum es_gives
- * @slot: wall-clock cookie slot; @slot_before: by the clock before it was set (wall.h), else the same; @now_ms: monotonic milliseconds
+ * @slot: wall-clock cookie slot; @slot_before: by the clock before it was set (wall.h), else the same;
+ * @now_ms: monotonic milliseconds
  */
 struct es_view {
 	struct es_segment seg;
@@ -100,8 +102,8 @@ struct es_view {
  * @counter: the reason; @cookie, @tsval, @options: of an answered SYN or, for ES_REBUILD, of the handshake
  * @ack: what ES_ANSWER_ACK acknowledges
  * @proven: of ES_QUEUE_STRAY: the connection did exist, for the segment has a cookie of the flow, or is of a
- * request that this node has decided; @earlier: it may also be a first request, of a connection that began before
- * this node listened; @guess: without timestamps, it had to be a cookie of ours, and is not
+ * request that this node has decided; @earlier: it may also be a first request, of a connection that began
+ * before this node listened; @guess: without timestamps, it had to be a cookie of ours, and is not
  */
 struct es_verdict {
 	__u32 action;
@@ -124,8 +126,8 @@ struct es_verdict {
 
 /*
  * Without timestamps, few bits say that a segment proves its client's ISN: without the SYN it does not. Only
- * where this node was not there to hear it, a request is worth asking the others (es_decide_is_earlier()); a RST for
- * somebody's connection is not worth the risk.
+ * where this node was not there to hear it, a request is worth asking the others (es_decide_is_earlier()); a
+ * RST for somebody's connection is not worth the risk.
  */
 static __always_inline enum es_cookie_state es_decide_heard(const struct es_view *v,
 							    enum es_cookie_state state)
@@ -158,7 +160,9 @@ es_decide_cookie_in(const struct es_config *cfg, const struct es_view *v, __u32 
 	return other == ES_COOKIE_INVALID ? state : other;
 }
 
-/* By the clock, and for a while after it was set by the one before: the cookie may have been made by either. */
+/*
+ * By the clock, and for a while after it was set by the one before: the cookie may have been made by either.
+ */
 ES_VERIFIED_ONCE enum es_cookie_state es_decide_cookie(const struct es_config *cfg, const struct es_view *v,
 						       __u32 client_isn)
 {
@@ -223,8 +227,8 @@ static __always_inline int es_decide_is_later(const struct es_view *v)
 
 /*
  * Few bits say that this is a first request, and this node was not there to hear its SYN: it may as well be a
- * later segment of a connection that another node has. All are asked before it is believed (inspect/earlier.c). What
- * this node has decided as such before, it has believed.
+ * later segment of a connection that another node has. All are asked before it is believed
+ * (inspect/earlier.c). A segment that this node has decided as such before was believed then.
  */
 static __always_inline int es_decide_is_earlier(const struct es_view *v)
 {
@@ -232,14 +236,14 @@ static __always_inline int es_decide_is_earlier(const struct es_view *v)
 }
 
 /*
- * What a client is told before there is a socket lets it send no more: neither the SYN-ACK's window nor the inspector's
- * (es_ip_packet_sack()) is wider.
+ * Before there is a socket, no window lets a client send more than this: neither the SYN-ACK's window nor the
+ * inspector's (es_ip_packet_sack()) is wider.
  */
 #define ES_UNHEARD_MAX 65535
 
 /*
- * Has the client of a request that is decided heard its socket? Then that hears this segment, as all nodes do, and whoever sent it there
- * would do so for the second time.
+ * Has the client of a request that is decided heard its socket? Then that hears this segment, as all nodes
+ * do, and whoever sent it there would do so for the second time.
  */
 static __always_inline int es_decide_has_heard(const struct es_config *cfg, const struct es_view *v)
 {
@@ -269,7 +273,7 @@ static __always_inline int es_decide_is_elsewhere(const struct es_config *cfg, c
 	return v->decision && es_decision_node(v->decision) != cfg->self;
 }
 
-/* At layer 4: is it for the inspector to say whose the connection is? What it has said once, it says again. */
+/* At layer 4: is it for the inspector to say whose the connection is? It repeats what it has said once. */
 static __always_inline int es_decide_is_given(const struct es_config *cfg, const struct es_view *v)
 {
 	return v->may_give && v->inspector_alive && (v->gives || es_decide_is_elsewhere(cfg, v));
@@ -337,7 +341,10 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 			ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
 		}
 		ret->proven = 1;
-		/* So many segments come that one of them will be like this by chance: then nobody is believed. */
+		/*
+		 * So many segments come that one of them will be like this by chance: then nobody is
+		 * believed.
+		 */
 		ret->earlier = earlier && !v->many_guesses;
 		if (ret->earlier && es_decide_is_repeated(v, ES_STRAY_AGAIN_MS))
 			ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
@@ -394,9 +401,9 @@ static __always_inline void es_decide_moved(const struct es_config *cfg, const s
 }
 
 /*
- * The handshake's ACK where nobody reads what the client sends: it makes the socket, as with any stack, so that
- * its server may speak first. It does not come again: where it makes none, the client's first bytes will. One
- * from before a node was lost could belong to a connection of that node's.
+ * The handshake's ACK where nobody reads what the client sends: it makes the socket, as with any stack, so
+ * that its server may speak first. It does not come again: where it makes none, the client's first bytes
+ * will. One from before a node was lost could belong to a connection of that node's.
  */
 static __always_inline void es_decide_handshake(const struct es_config *cfg, const struct es_view *v,
 						struct es_verdict *ret)
@@ -419,7 +426,7 @@ static __always_inline void es_decide_handshake(const struct es_config *cfg, con
 
 /*
  * A bare ACK: the one that completes the handshake (seq = client ISN + 1), or a keep-alive probe (seq =
- * client ISN). What could be either is the first: it needs no answer.
+ * client ISN). An ACK that could be either is taken for the first: it needs no answer.
  */
 static __always_inline void es_decide_bare_ack(const struct es_config *cfg, const struct es_view *v,
 					       struct es_verdict *ret)

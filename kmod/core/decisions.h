@@ -15,7 +15,7 @@
 
 #define ES_DECISION_WAYS 4
 
-/* Of a request that the inspector refused with an answer of its own: in place of a node id. */
+/* In place of a node id: the inspector refused the request with an answer of its own. */
 #define ES_NODE_REJECT 127
 
 /*
@@ -83,8 +83,8 @@ static __always_inline __u8 es_decision_node(__u64 value)
 #define ES_DECISION_OLD_MS 3600000
 
 /*
- * Milliseconds since the decision; wraps after 4.6 hours. What seems to come from just ahead was decided just
- * now.
+ * Milliseconds since the decision; wraps after 4.6 hours. A decision that seems to lie just ahead was made
+ * just now.
  */
 static __always_inline __u32 es_decision_age_ms(__u64 value, __u32 now_ms)
 {

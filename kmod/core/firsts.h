@@ -3,9 +3,9 @@
 #define ES_CORE_FIRSTS_H
 
 /*
- * First requests that this node has heard when they were another node's, or has executed itself. Who takes
- * over a lost node's share of the ring gets their repetitions; nobody knows whether they were executed, but
- * that they may have been is known here. A first request is known by its first byte: the one behind a SYN
+ * First requests that this node has heard when they were another node's, or has executed itself. A node that
+ * takes over a lost node's share of the ring gets their repetitions; nobody knows whether they were executed,
+ * but that they may have been is known here. A first request is known by its first byte: the one behind a SYN
  * that was heard (syns.h).
  *
  * For a while after a node was lost (struct es_state's doubt_ns), a request is doubtful if it was heard

@@ -68,8 +68,8 @@ static __always_inline __u64 es_flow_siphash(const struct es_sipkey *key, const 
  * es_flow_hash() - es_flow_siphash() under the cluster's ring key
  * The one hash of a flow: its upper 16 bits are the position on the ring (ring.h), and cookies, the decision
  * table and the choice of a worker are all derived from it, so a packet costs one pass over the addresses.
- * @seed: not 0: the position is jhash's with this seed (jhash.h), so that nf_tables can know it; the other 48 bits stay
- * SipHash's, and all that must be beyond guessing, or spread over tables, is made of those
+ * @seed: not 0: the position is jhash's with this seed (jhash.h), so that nf_tables can know it; the other 48
+ * bits stay SipHash's, and all that must be beyond guessing, or spread over tables, is made of those
  */
 ES_OWN_STACK __u64 es_flow_hash(const struct es_sipkey *key, __u32 seed, const struct es_flow *flow)
 {

@@ -11,7 +11,7 @@
  * starts anew begins at its number clock's seconds << 24, which never goes back (inspector/load/own_clock.h).
  * And timely:
  * @sent is when it was sent; the window of a node that has just started is empty, and would take what
- * somebody has recorded. What was sent before that node's own start is not taken at all, see
+ * somebody has recorded. A message that was sent before that node's own start is not taken at all, see
  * es_handover_is_early().
  */
 #include "siphash.h"
@@ -58,11 +58,11 @@ enum es_nack_reason {
 	ES_NACK_UNHEARD =
 		10, /* its socket was to be made a second ago or more, and nothing was heard of it */
 	ES_NACK_UNKNOWN = 11, /* neither */
-	/* Of an ES_HANDOVER_F_UNSAFE: the target may have executed it, and has ended its socket unheard */
+	/* ES_HANDOVER_F_UNSAFE only: the target may have executed it, and has ended its socket unheard */
 	ES_NACK_DOUBTFUL = 12,
 	ES_NACK_BEYOND = 13, /* a FOLLOW is beyond its socket's window; only with ES_FOLLOW_F_BACK */
-	ES_NACK_MADE =
-		14, /* of a REQUEST of a handshake's ACK alone, which no client repeats: its socket is here, or was */
+	/* For a REQUEST of a handshake's ACK alone, which no client repeats: its socket is here, or was. */
+	ES_NACK_MADE = 14,
 };
 
 /**
@@ -131,7 +131,10 @@ struct es_handover {
 };
 _Static_assert(sizeof(struct es_handover) == 64, "the header of version 2 is 64 bytes");
 
-/* In the request_flags of a FOLLOW: its sender knows ES_NACK_BEYOND. One of a version before would take that for the request's. */
+/*
+ * In the request_flags of a FOLLOW: its sender knows ES_NACK_BEYOND. One of a version before would take that
+ * for the request's.
+ */
 #define ES_FOLLOW_F_BACK 0x80
 
 #define ES_HANDOVER_F_WSCALE 0x01
@@ -165,7 +168,7 @@ static __always_inline __u32 es_handover_sent(const struct es_handover *h)
 	return (__u32)h->sent_high << 16 | es_ntohs(h->sent);
 }
 
-/* Of what is told in seconds only, the end of the second. */
+/* A time that is told in seconds only means the end of the second. */
 static __always_inline __u32 es_handover_stamp(const struct es_handover *h)
 {
 	return es_handover_sent(h) << 8 | (es_handover_is_answer(h->kind) ? 0xff : h->sent_low);
@@ -189,7 +192,7 @@ static __always_inline void es_handover_stamp_put(struct es_handover *h, __u32 s
 	h->sent_low = (__u8)stamp;
 }
 
-/* es_handover_time() - is a message timely, by this node's wall clock? Of one that is authentic. */
+/* es_handover_time() - is an authentic message timely, by this node's wall clock? */
 static __always_inline enum es_handover_time es_handover_time(const struct es_handover *h, __u32 stamp)
 {
 	__u32 sent = es_handover_sent(h), age;
@@ -203,8 +206,8 @@ static __always_inline enum es_handover_time es_handover_time(const struct es_ha
 
 /*
  * es_handover_time_set() - the same, where somebody may have set this node's clock a moment ago
- * @wall_ns: its time; @before_ns: by the clock before that, else the same. Who still goes by the other clock has
- * sent a message that is no older for it.
+ * @wall_ns: its time; @before_ns: by the clock before that, else the same. A sender that still goes by the
+ * other clock has sent a message that is not older for it.
  */
 static __always_inline enum es_handover_time es_handover_time_set(const struct es_handover *h, __u64 wall_ns,
 								  __u64 before_ns)
@@ -291,7 +294,10 @@ static __always_inline int es_handover_is_about(__u8 kind, const struct es_segme
 
 #define ES_HANDOVER_HEADER_WORDS 7 /* 64-bit words before the MAC */
 
-/* What a handover adds to the packet behind its IP header: UDP and this one. And with the IP header, by family. */
+/*
+ * Bytes that a handover adds to the packet after its IP header: UDP and this header. And with the IP header,
+ * by family.
+ */
 #define ES_HANDOVER_OVERHEAD_UDP (8 + (__u32)sizeof(struct es_handover))
 #define ES_HANDOVER_OVERHEAD_V4	 (20 + ES_HANDOVER_OVERHEAD_UDP)
 #define ES_HANDOVER_OVERHEAD_V6	 (40 + ES_HANDOVER_OVERHEAD_UDP)

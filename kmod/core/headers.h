@@ -3,8 +3,9 @@
 #define ES_CORE_HEADERS_H
 
 /*
- * The headers that IPv6 has before that of TCP (RFC 8200, 4), and from whom a segment may come. A datapath loads the
- * bytes; what they mean is decided here. The walk ends after a few headers, as nobody who means it well sends more.
+ * The headers that IPv6 has before that of TCP (RFC 8200, 4), and from whom a segment may come. A datapath
+ * loads the bytes; what they mean is decided here. The walk ends after a few headers, as nobody who means it
+ * well sends more.
  */
 #include "counters.h"
 #include "types.h"
@@ -50,7 +51,10 @@ static __always_inline int es_headers_hide(__u32 next)
 	       next == ES_HEADER_FRAGMENT;
 }
 
-/* es_addr_is_client() - may a segment of IPv6 come from @a? From no group, and from nobody that only its own node knows. */
+/*
+ * es_addr_is_client() - may a segment of IPv6 come from @a? From no group, and from nobody that only its own
+ * node knows.
+ */
 static __always_inline int es_addr_is_client(const struct es_addr *a)
 {
 	int is_low = !(a->w[0] | a->w[1] | a->w[2]) && es_ntohl(a->w[3]) <= 1; /* :: and ::1 */
@@ -59,8 +63,8 @@ static __always_inline int es_addr_is_client(const struct es_addr *a)
 }
 
 /*
- * The same of IPv4, as the stack judges it: "this network" (0.0.0.0/8), loopback, groups and the broadcast are nobody's. What is
- * made of a segment with one of these, the stack drops.
+ * The same of IPv4, as the stack judges it: "this network" (0.0.0.0/8), loopback, groups and the broadcast
+ * are nobody's. The stack drops what is made of a segment with one of these.
  */
 static __always_inline int es_v4_is_client(__be32 address)
 {
@@ -106,8 +110,8 @@ static __always_inline int es_headers_counter(__u32 next, const struct es_addr *
 
 /**
  * es_headers_packet_len() - bytes of a packet from its IPv6 header on
- * @payload_len: its field; @there: so many bytes there are. Only a merged packet may be longer than the field can say, which
- * is 0 then; a jumbogram (RFC 2675) of a client's has a wrong length.
+ * @payload_len: its field; @there: so many bytes there are. Only a merged packet may be longer than the field
+ * can say, which is 0 then; a jumbogram (RFC 2675) of a client's has a wrong length.
  */
 static __always_inline __u32 es_headers_packet_len(__be16 payload_len, int is_merged, __u32 there)
 {

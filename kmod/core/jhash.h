@@ -3,9 +3,10 @@
 #define ES_CORE_JHASH_H
 
 /*
- * Bob Jenkins' lookup3 (2006) as nf_tables compute it by `jhash ip saddr . tcp sport mod 65536 seed SEED`, with ip6 saddr
- * alike (the kernel's include/linux/jhash.h and net/netfilter/nft_hash.c): so a rule of nf_tables can tell whose flow a
- * packet is. It is no keyed function: who sees which of some flows go to one node can find the seed.
+ * Bob Jenkins' lookup3 (2006) as nf_tables compute it by `jhash ip saddr . tcp sport mod 65536 seed SEED`,
+ * with ip6 saddr alike (the kernel's include/linux/jhash.h and net/netfilter/nft_hash.c): so a rule of
+ * nf_tables can tell whose flow a packet is. It is no keyed function: who sees which of some flows go to one
+ * node can find the seed.
  */
 #include "types.h"
 
@@ -78,8 +79,8 @@ static __always_inline __u32 es_jhash_word(__be32 word)
 }
 
 /*
- * es_jhash_slot() - of a client's address and port, in the packet's byte order: one of 65536
- * nf_tables pad each part to four bytes, and multiply to come to a number below 65536: these are the upper bits.
+ * es_jhash_slot() - of a client's address and port, in the packet's byte order: one of 65536 nf_tables pad
+ * each part to four bytes, and multiply to come to a number below 65536: these are the upper bits.
  */
 static __always_inline __u32 es_jhash_slot(const struct es_addr *client, __be16 port, __u32 seed)
 {

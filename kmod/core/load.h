@@ -3,9 +3,9 @@
 #define ES_CORE_LOAD_H
 
 /*
- * What this node has in hand, read from its connections themselves and never counted up and down: what a
- * connection contributes follows from its socket and its track, so it cannot drift, whatever becomes of a
- * request.
+ * The requests that this node has in hand, read from its connections themselves and never counted up and
+ * down: what a connection contributes follows from its socket and its track, so it cannot drift, whatever
+ * becomes of a request.
  *
  * A request is active until the last byte of its response has left, not until the client has acknowledged it:
  * from then on it costs this node nothing but some memory, and a node whose clients are far away would look
@@ -13,8 +13,9 @@
  * except that what it wrote before must be sent. Where requests cannot be told apart (only the first one is
  * inspected, or the connection is pinned), it counts as one of cost 1 until the server closes it.
  *
- * That is what policies go by: who holds a connection sends more on it. Whether a request is in hand at this moment
- * (admit_low, admit_normal), such a connection does not say, but its socket tells whether anything goes on: es_load_is_idle().
+ * That is what policies go by: who holds a connection sends more on it. Whether a request is in hand at this
+ * moment (admit_low, admit_normal), such a connection does not say, but its socket tells whether anything
+ * goes on: es_load_is_idle().
  */
 #include "abi.h"
 #include "track.h"
@@ -45,7 +46,8 @@ struct es_load_sum {
 
 /**
  * struct es_load_sums - of all services, as one walk over the sockets found them
- * @idle: of the active ones, connections on which nothing goes on; a datapath of the version before does not tell
+ * @idle: of the active ones, connections on which nothing goes on; a datapath of the version before does not
+ * tell
  */
 struct es_load_sums {
 	struct es_load_sum service[ES_SERVICES_MAX];
@@ -78,8 +80,8 @@ static __always_inline __u32 es_load_cost(const struct es_track *t, __u8 tcp_sta
  * @has_open: something is unsent, unacknowledged or unread
  * @said_last: the server has said something, and nothing came from the client since
  * @quiet_us: since a segment came or went
- * A request on which the server works for long is in hand all the while: the client has said the last word then. Of a
- * connection that has changed its protocol (101) no such word is waited for.
+ * A request on which the server works for long is in hand all the while: the client has said the last word
+ * then. A connection that has changed its protocol (101) is not expected to say such a word.
  */
 static __always_inline int es_load_is_idle(const struct es_track *t, int has_open, int said_last,
 					   __u64 quiet_us)

@@ -3,8 +3,8 @@
 #define ES_CORE_LOOK_H
 
 /*
- * What the daemon asks the BPF datapath about one connection where it must walk the sockets itself. No part of
- * the datapath's tables, so it may change with each version.
+ * The daemon's question to the BPF datapath about one connection, where it must walk the sockets itself. It
+ * is no part of the datapath's tables, so it may change with each version.
  */
 #include "abi.h"
 #include "track.h"

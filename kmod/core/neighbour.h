@@ -3,8 +3,8 @@
 #define ES_CORE_NEIGHBOUR_H
 
 /*
- * Neighbour solicitations (RFC 4861, 7.2) for a service's IPv6 address, and the advertisement that answers them with the
- * cluster MAC.
+ * Neighbour solicitations (RFC 4861, 7.2) for a service's IPv6 address, and the advertisement that answers
+ * them with the cluster MAC.
  */
 #include "abi.h"
 #include "checksum.h"
@@ -99,7 +99,10 @@ static __always_inline int es_neighbour_is_group(const struct es_addr *a)
 	return a->w[0] == es_htonl(0xff020000) && !a->w[1] && a->w[2] == es_htonl(1) && a->b[12] == 0xff;
 }
 
-/* @len: of the message, as the IPv6 header says it. Then es_neighbour_step() until it returns 0, then es_neighbour_is_valid(). */
+/*
+ * @len: of the message, as the IPv6 header says it. Then es_neighbour_step() until it returns 0, then
+ * es_neighbour_is_valid().
+ */
 static __always_inline void es_neighbour_walk_init(const struct es_addr *source, const struct es_addr *dest,
 						   __u32 len, struct es_neighbour_walk *ret)
 {

@@ -3,11 +3,12 @@
 #define ES_CORE_OVERHEARD_H
 
 /*
- * What this node has heard on the public network lately, whoever it was for: a bitmap of two generations. A
- * key, a hash that says what was heard, sets three bits of a word. The memory of it lasts for one life, at
- * least, and for two, at most. What was heard is always found as long as that; what was not heard is found,
- * too, where other keys have set the same bits, and the more was heard, the more often: to the asker, "yes"
- * must be the answer that it would act on without asking, and "no" the one that proves something.
+ * Packets that this node has heard on the public network lately, whichever node they were for: a bitmap of
+ * two generations. A key, a hash that says what was heard, sets three bits of a word. The memory of it lasts
+ * for one life at least and for two at most. What was heard is always found for as long as that; what was not
+ * heard is found, too, where other keys have set the same bits, and the more was heard, the more often: to
+ * the asker, "yes" must be the answer that it would act on without asking, and "no" the one that proves
+ * something.
  *
  * A slot is two words, one of each generation, in one cache line. A word carries the number of its
  * generation, so a new one needs no sweep: who is the first to write into a word that is out of date replaces

@@ -5,12 +5,13 @@
 /*
  * Which request ended a daemon. Each worker marks what it inspects in the datapath's memory, which outlives
  * the daemon: whatever ends that in the middle of a request (a crash, SIGKILL, or that it never returns)
- * leaves the mark behind. Who finds it (inspector/daemon/keeper.c at once, the next daemon at its start) makes a
- * poison of it, which all nodes are told: what no node inspects again. The datapath only lends its memory.
+ * leaves the mark behind. Its finder (inspector/daemon/keeper.c at once, or the next daemon at its start)
+ * makes a poison of it and tells all nodes: no node inspects that request again. The datapath only lends its
+ * memory.
  */
 #include "flow.h"
 
-/* Of a marked packet, so much is kept: its headers, and enough of its payload to know it again. */
+/* Bytes of a marked packet that are kept: its headers, and enough of its payload to know it again. */
 #define ES_MARK_BYTES 1000
 
 /**
@@ -51,7 +52,8 @@ enum es_poison_kind {
 /**
  * struct es_poison - a request that ended a daemon
  * @at_ns: CLOCK_MONOTONIC time at which this node learned of it; 0: an empty place. Written last.
- * @flow_hash: its connection; @request: a hash of its bytes (inspector/inspect/poison.h), 0 if there were none
+ * @flow_hash: its connection; @request: a hash of its bytes (inspector/inspect/poison.h), 0 if there were
+ * none
  * @node: whose daemon; @kind: an enum es_poison_kind
  */
 struct es_poison {

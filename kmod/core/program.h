@@ -13,8 +13,8 @@
 
 /**
  * es_program_server_of() - where the server listens that gets a service's connections from programs
- * Each family has its own, since a kernel makes no connection of IPv6 for a listener of IPv4. Returns NULL if nobody gets those
- * of that family. The port is the service's server_port.
+ * Each family has its own, since a kernel makes no connection of IPv6 for a listener of IPv4. Returns NULL if
+ * nobody gets those of that family. The port is the service's server_port.
  */
 static __always_inline const struct es_addr *es_program_server_of(const struct es_service_entry *service,
 								  int is_v6)
@@ -74,7 +74,9 @@ static __always_inline __u8 es_decide_program(const struct es_program_view *v, s
 			ES_PROGRAM_VERDICT(ES_NACK, connection_asked, ES_PROGRAM_ANSWER_HERE);
 		ES_PROGRAM_VERDICT(ES_NACK, connection_asked, ES_PROGRAM_ANSWER_OVER);
 	}
-	/* Of a handover before the one that is noted: it came late, and its sender has settled it. */
+	/*
+	 * It is about a handover before the one that is noted: it came late, and its sender has settled it.
+	 */
 	if (v->noted_id && v->noted_source == v->source && v->id < v->noted_id)
 		ES_PROGRAM_VERDICT(ES_DROP, connection_old, 0);
 	if (v->kind == ES_HANDOVER_CANCEL)

@@ -3,8 +3,9 @@
 #define ES_CORE_REPLY_H
 
 /*
- * What may leave a node of what its stack sends to a client, who is told if it may not, and which part of it
- * is yet to be read for the connection's track. As in decide.h: a view in, a verdict out.
+ * Decides about the packets that a node's stack sends to a client: may one leave, who is told if it may not,
+ * and which part of it is yet to be read for the connection's track? As in decide.h: a view in, a verdict
+ * out.
  */
 #include "abi.h"
 #include "counters.h"
@@ -69,9 +70,9 @@ static __always_inline int es_reply_needs_proof(const struct es_reply_view *v)
 
 /**
  * es_decide_reply() - may it leave?
- * Of a connection that is not proven: everything while the lease holds, and nothing when it is over. In
- * between, what keeps the client from repeating its request does not leave any more; and who was kept from it
- * is told.
+ * Everything of a connection that is not proven may leave while the lease holds, and nothing when it is over.
+ * In between, nothing leaves that would keep the client from repeating its request; and a client that was
+ * kept from it is told.
  */
 static __always_inline void es_decide_reply(const struct es_reply_view *v, struct es_reply_verdict *ret)
 {

@@ -30,9 +30,9 @@
 
 /*
  * es_reset_under_way() - the same of a RST that is sent by a raw socket, of IP protocol @protocol
- * The stack has one of its own, with TCP's. An inspector's has the one that it writes its own headers with.
- * What an inspector ends waits for an answer, and no node has it that could have sent a part of one. So a
- * client that acknowledges more has gone on elsewhere, and its connection is alive.
+ * The stack has one of its own, with TCP's. An inspector's has the one that it writes its own headers with. A
+ * connection that an inspector ends waits for an answer, and no node has it that could have sent a part of
+ * one. So a client that acknowledges more has gone on elsewhere, and its connection is alive.
  */
 #define ES_RESET_PROTOCOL_RAW 255 /* IPPROTO_RAW */
 

@@ -29,7 +29,8 @@ enum es_gives {
 	ES_GIVES_UNSERVED, /* it does not serve them */
 };
 
-/* es_serving_gives() - is it for the inspector to say which node gets @service's connections, though nobody reads them?
+/* es_serving_gives() - is it for the inspector to say which node gets @service's connections, though nobody
+ * reads them?
  * Without an inspector, this node has them as ever. */
 static __always_inline enum es_gives es_serving_gives(const struct es_state *state,
 						      const struct es_service_entry *entry, __u32 service,

@@ -3,21 +3,22 @@
 #define ES_CORE_SETTLED_H
 
 /*
- * What has become of the requests that were given to this node: a socket, or a refusal. Messages are lost,
- * late and doubled, a client repeats its request and the sender passes that on, and a listener or a lease may
- * be there for one copy and not for the next. Still, at most one socket may come of one request, on all nodes
- * together:
+ * Requests that were given to this node, and what has become of them: a socket, or a refusal. Messages are
+ * lost, late and doubled, a client repeats its request and the sender passes that on, and a listener or a
+ * lease may be there for one copy and not for the next. Still, at most one socket may come of one request, on
+ * all nodes together:
  *
  *   The sender numbers its attempts (struct es_handover's @attempt). One attempt is one node's, and there is
  * a next one only after that node has refused this one. A refusal is a promise, noted before it is sent:
- * nothing is made here of this attempt, or of one before it. What a socket was made of is never refused, and
- * no second one is made of it.
+ * nothing is made here of this attempt, or of one before it. A request of which a socket was made is never
+ * refused, and no second one is made of it.
  *
  * So a node that has refused may still serve the request, if the sender gives it the next attempt.
  *
- * A node that has ended the socket of a request unheard, since another node could have that request by now, makes
- * another one when the sender asks for it: its client waits, and nobody else may know of it. But not of a request that
- * must not be executed twice (ES_HANDOVER_F_UNSAFE), whatever sender and ring know of that node: it may have executed it.
+ * A node that has ended the socket of a request unheard, since another node could have that request by now,
+ * makes another one when the sender asks for it: its client waits, and nobody else may know of it. But not of
+ * a request that must not be executed twice (ES_HANDOVER_F_UNSAFE), whatever sender and ring know of that
+ * node: it may have executed it.
  *
  * A set is read and written under a lock of the caller's. The oldest entry of a full one makes room.
  */
@@ -100,8 +101,8 @@ enum es_settled_step {
 /**
  * struct es_settled_answer - what held before ES_SETTLED_MAKE, and holds after everything else
  * @attempt: of ES_SETTLED_REFUSED; @is_recent: since less than ES_SETTLED_MADE_MS
- * @has_vanished: a socket was to be made more than ES_SETTLED_VANISHED_MS ago, and nothing was heard of it; also
- * of an entry that is over
+ * @has_vanished: a socket was to be made more than ES_SETTLED_VANISHED_MS ago, and nothing was heard of it;
+ * also of an entry that is over
  * @forgot: an entry that would still have been needed made room: the table is too small
  */
 struct es_settled_answer {
@@ -169,8 +170,8 @@ static __always_inline int es_settled_is_of(const struct es_settled *s, __u64 fl
 
 /**
  * es_settled_reset() - the kernel answers with a RST, in no socket's name, what has come for flow @flow_hash
- * If it should have made a socket of that, and none has spoken, it makes none any more: that is known at once then, and not only after
- * ES_SETTLED_MADE_MS. Under the lock of @set. Returns 1 if so.
+ * If it should have made a socket of that, and none has spoken, it makes none any more: that is known at once
+ * then, and not only after ES_SETTLED_MADE_MS. Under the lock of @set. Returns 1 if so.
  */
 static __always_inline int es_settled_reset(struct es_settled_set *set, __u64 flow_hash, __u32 now_ms)
 {

@@ -9,8 +9,8 @@
  * of its own sockets only must ask the others first, see inspector/inspect/stray.c. Here is what makes it
  * ask.
  *
- * One entry a slot, the newest; any CPU writes, none locks. What two have written at once makes a segment
- * come again that did not, or the other way round: a question too many, or a later one.
+ * One entry a slot, the newest; any CPU writes, none locks. If two write at once, a segment seems to be
+ * repeated that was not, or the other way round: a question too many, or a later one.
  */
 #include "decisions.h"
 #include "overheard.h"
@@ -20,8 +20,8 @@
 #define ES_STRAYS 16384 /* a power of two; 256 KB */
 
 /*
- * Who has the connection acknowledges what arrives; the client has waited for that twice and more in this
- * time (Linux sends again after 200 ms, 400 ms, ...; others after 1 s, RFC 6298).
+ * The node that has the connection acknowledges what arrives; the client has waited for that twice and more
+ * in this time (Linux sends again after 200 ms, 400 ms, ...; others after 1 s, RFC 6298).
  */
 #define ES_STRAY_AGAIN_MS 500
 
@@ -39,8 +39,8 @@
 
 /*
  * Flows of which a SYN was heard, whoever answered it: questions about these have a budget of their own, so
- * that invented segments do not use up that of the connections that were lost. A power of two; 1 MB. Of flows
- * without a SYN, one in 16 is found, too, where 1,000 connections a second are made.
+ * that invented segments do not use up that of the connections that were lost. A power of two; 1 MB. One in
+ * 16 of the flows without a SYN is found, too, where 1,000 connections a second are made.
  */
 #define ES_HEARD_FLOWS 65536
 
@@ -95,7 +95,8 @@ static __always_inline void es_stray_asked(struct es_stray *slot, __u32 now_ms)
 /*
  * A question is some time on its way: it is gathered, and nodes are asked one after another. Its client may
  * have been answered meanwhile, and its connection may move from node to node, with a request a few
- * milliseconds, and be nowhere where and when somebody looks. What it sent last is known by who decided it.
+ * milliseconds, and be nowhere where and when somebody looks. The node that decided about its last segment
+ * knows that.
  */
 static __always_inline int es_stray_is_outdated(const struct es_decision_set *set, __u64 flow_hash, __u32 ack,
 						__u32 now_ms)
@@ -114,10 +115,11 @@ static __always_inline int es_stray_is_outdated(const struct es_decision_set *se
 
 /*
  * es_stray_is_on_its_way() - may the connection of a segment be under way from here to another node?
- * @set: of its flow, with what this node has decided; @mine: this node inspects its flow; @seq, @ack: the segment's
- * If the segment is the first one of a request that was decided here, this node sends it again, unless the request was a
- * first one and the ring names another node by now. One behind it is repeated by the client only when the target has
- * acknowledged the first: that is there, or was.
+ * @set: of its flow, with what this node has decided; @mine: this node inspects its flow; @seq, @ack: the
+ * segment's
+ * If the segment is the first one of a request that was decided here, this node sends it again, unless the
+ * request was a first one and the ring names another node by now. One behind it is repeated by the client
+ * only when the target has acknowledged the first: that is there, or was.
  */
 static __always_inline int es_stray_is_on_its_way(const struct es_decision_set *set, __u64 flow_hash,
 						  int mine, __u32 seq, __u32 ack, __u32 now_ms)
@@ -131,8 +133,8 @@ static __always_inline int es_stray_is_on_its_way(const struct es_decision_set *
 }
 
 /*
- * So many are asked about in one message, a bit each in the answer's field content; of IPv6 no more than fit into the
- * smallest frame that IPv6 may have to do with, of 1280 bytes (RFC 8200, 5).
+ * So many are asked about in one message, a bit each in the answer's field content; of IPv6 no more than fit
+ * into the smallest frame that IPv6 may have to do with, of 1280 bytes (RFC 8200, 5).
  */
 #define ES_STRAYS_MANY	64
 #define ES_STRAYS_MANY6 40
@@ -141,8 +143,8 @@ static __always_inline int es_stray_is_on_its_way(const struct es_decision_set *
  * struct es_stray_service - what is behind the header of ES_HANDOVER_STRAYS
  * @address, @port: the service; @count: so many struct es_stray_question follow, of its clients
  * The header's @requests names the message. It comes back in the answer, whose @content has a one for each
- * question whose connection may be at the answering node, the first question's in the lowest bit. Behind the answer's header
- * are the message's first ES_STRAYS_KEPT bytes.
+ * question whose connection may be at the answering node, the first question's in the lowest bit. Behind the
+ * answer's header are the message's first ES_STRAYS_KEPT bytes.
  */
 struct es_stray_service {
 	__be32 address;
@@ -164,7 +166,9 @@ struct es_stray_question {
 };
 _Static_assert(sizeof(struct es_stray_question) == 16, "no padding");
 
-/* The same of ES_HANDOVER_STRAYS6. Two formats, as questions are many, and few addresses need so much room. */
+/*
+ * The same of ES_HANDOVER_STRAYS6. Two formats, as questions are many, and few addresses need so much room.
+ */
 struct es_stray_service6 {
 	struct es_addr address;
 	__be16 port;
@@ -217,7 +221,10 @@ static __always_inline __u32 es_strays_len(int is_v6, __u32 count)
 	return es_stray_service_len(is_v6) + count * es_stray_question_len(is_v6);
 }
 
-/* es_stray_service_read() - the service's part of @ret, a packet of all zeros. Returns how many questions there are. */
+/*
+ * es_stray_service_read() - the service's part of @ret, a packet of all zeros. Returns how many questions
+ * there are.
+ */
 static __always_inline __u32 es_stray_service_read(const union es_stray_service_any *from, int is_v6,
 						   struct es_packet *ret)
 {

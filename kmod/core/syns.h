@@ -3,10 +3,10 @@
 #define ES_CORE_SYNS_H
 
 /*
- * The SYNs that this node has heard, whichever node answered them. Of a client without timestamps, a segment
- * proves its first sequence number by 11 bits only (cookie.h): in a long upload, or behind a long download,
- * one in some thousand looks like a first request. But a first request has had a SYN, with the very number
- * that it proves, and all nodes hear all SYNs.
+ * The SYNs that this node has heard, whichever node answered them. Without timestamps, a segment proves its
+ * client's first sequence number by 11 bits only (cookie.h): in a long upload, or behind a long download, one
+ * in some thousand looks like a first request. But a first request has had a SYN, with the very number that
+ * it proves, and all nodes hear all SYNs.
  */
 #include "cookie.h"
 #include "overheard.h"
@@ -31,7 +31,7 @@ static __always_inline __u32 es_syn_generation(__u32 now_s, __u32 slot_s)
 	return es_overheard_generation(now_s, es_syn_life_s(slot_s));
 }
 
-/* Of a SYN. @hears_ns: struct es_state's; what was heard before a gap is not found any more. */
+/* Names a SYN. @hears_ns: struct es_state's; a SYN that was heard before a gap is not found any more. */
 static __always_inline __u64 es_syn_key(__u64 flow_hash, __u32 isn, __u64 hears_ns)
 {
 	return es_overheard_key(flow_hash ^ hears_ns, isn);

@@ -20,10 +20,11 @@
 #define ES_TCP_FLAGS_AT 12
 
 /*
- * By so much the clock of a rebuilt connection's timestamps stands ahead of the SYN-ACK's, which its client echoes in the request. Did it
- * go on, that echo would be a first round-trip sample of 0: a retransmission after 200 ms on a far longer way, and a BBR that
- * sends no more than 1 ms' worth for the next 10 s. An echo from more than INT_MAX us ago is no sample (tcp_rtt_tsopt_us()).
- * To the client, this is 70 minutes later, which PAWS likes. What it echoes from then on says that it has heard the connection.
+ * By so much the clock of a rebuilt connection's timestamps stands ahead of the SYN-ACK's, which its client
+ * echoes in the request. Did it go on, that echo would be a first round-trip sample of 0: a retransmission
+ * after 200 ms on a far longer way, and a BBR that sends no more than 1 ms' worth for the next 10 s. An echo
+ * from more than INT_MAX us ago is no sample (tcp_rtt_tsopt_us()). To the client, this is 70 minutes later,
+ * which PAWS likes. Its echoes from then on say that it has heard the connection.
  */
 #define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
 
@@ -74,8 +75,8 @@ _Static_assert(sizeof(struct es_tcp_options) == 8, "es_tcp_options is 8 bytes");
  * struct es_tcp_option_scan - walks an option block, one option a step
  * @block: the options, zero behind them; wider than any block, so that a step never reads outside
  * @at: where the next option starts; @len: bytes of options (0..40)
- * @is_refused: no stack takes a segment with these: they are malformed, or sign it (RFC 2385, RFC 5925), for which no
- * service's server has keys
+ * @is_refused: no stack takes a segment with these: they are malformed, or sign it (RFC 2385, RFC 5925), for
+ * which no service's server has keys
  */
 struct es_tcp_option_scan {
 	__u8 block[56];
@@ -141,8 +142,9 @@ static __always_inline int es_tcp_is_syn(const struct es_segment *seg)
 }
 
 /*
- * es_tcp_options_are_taken() - may a socket come of the segment with these options, which are read? A SYN makes none, and is
- * answered. Linux drops the others since 6.7, and what is signed always; that says nothing of the node on which it does.
+ * es_tcp_options_are_taken() - may a socket come of the segment with these options, which are read? A SYN
+ * makes none, and is answered. Linux drops the others since 6.7, and what is signed always; that says nothing
+ * of the node on which it does.
  */
 static __always_inline int es_tcp_options_are_taken(const struct es_tcp_option_scan *s)
 {
@@ -150,15 +152,17 @@ static __always_inline int es_tcp_options_are_taken(const struct es_tcp_option_s
 }
 
 /**
- * es_tcp_making_flags() - the flags of a packet that a socket is made from, without those that it must not have
+ * es_tcp_making_flags() - the flags of a packet that a socket is made from, without those that it must not
+ * have
  * @flags: the word of its header at ES_TCP_FLAGS_AT
  *
- * FIN: the stack's connection tracking sees this packet first, and calls a connection invalid that begins with
- * one; packet filters drop that. So the FIN comes behind it (es_answer_fin()).
+ * FIN: the stack's connection tracking sees this packet first, and calls a connection invalid that begins
+ * with one; packet filters drop that. So the FIN comes behind it (es_answer_fin()).
  *
- * CWR and AE: the SYN-ACK has agreed on RFC 3168's ECN, where CWR asks a receiver to say ECE no longer; a socket
- * that is just made says none. To accurate ECN (RFC 9768), both are part of a counter. A socket that Linux makes
- * from a packet with either (from 6.18 on) has such a counter, too, which the client reads as ECE for ever.
+ * CWR and AE: the SYN-ACK has agreed on RFC 3168's ECN, where CWR asks a receiver to say ECE no longer; a
+ * socket that is just made says none. To accurate ECN (RFC 9768), both are part of a counter. A socket that
+ * Linux makes from a packet with either (from 6.18 on) has such a counter, too, which the client reads as ECE
+ * for ever.
  */
 static __always_inline __be16 es_tcp_making_flags(__be16 flags)
 {

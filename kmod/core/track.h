@@ -210,7 +210,7 @@ static __always_inline int es_track_answered(struct es_track *t, __u32 bytes)
  * es_track_skip() - bytes of the response up to @seq went out unread; those of a body only count
  * Bytes are unread when something ahead of the datapath, such as a queue that waits for a neighbour's
  * address, dropped a packet: it is read when it is sent again, but those behind it need not come again.
- * Returns 1 as es_track_answered() does. What must be read stays, and @t->response_seq with it.
+ * Returns 1 as es_track_answered() does. Bytes that must be read stay, and @t->response_seq with them.
  */
 static __always_inline int es_track_skip(struct es_track *t, __u32 seq)
 {
@@ -260,9 +260,10 @@ struct es_track_socket {
 };
 
 /*
- * May the socket take anything of the segment? TCP drops what is outside of its window, and what acknowledges bytes that were
- * never sent, or long ago (RFC 5961, 5.2): so who knows neither of the numbers does not get by here with a few guesses.
- * A window's right edge does not move back, so all that the stack takes is within one window of what it expects.
+ * May the socket take anything of the segment? TCP drops what is outside of its window, and what acknowledges
+ * bytes that were never sent, or long ago (RFC 5961, 5.2): so who knows neither of the numbers does not get
+ * by here with a few guesses. A window's right edge does not move back, so all that the stack takes is within
+ * one window of what it expects.
  */
 static __always_inline int es_track_is_in_window(const struct es_track_socket *s,
 						 const struct es_segment *seg)
@@ -369,10 +370,10 @@ static __always_inline int es_track_has_queued(const struct es_track *t, __u32 s
  * Asked when the inspector's decision comes back, since server and client went on meanwhile. They still do,
  * on other CPUs. So first the state is made ES_TRACK_LEAVING, and then @s is read, with a full barrier in
  * between: what the server writes from then on, or closes, does not leave this node (es_track_holds()); what
- * it did before is seen here. What the client sends from then on does not get into the socket, and if
- * something new of it was on its way there, the track is pinned (es_track_pinned()). If the answer is no, the
- * state is ES_TRACK_QUEUED again, else ES_TRACK_ENDING, and the socket gets a RST; which may have to wait for
- * a server that is in the middle of a system call, or be dropped on its way. So nobody else gets the request
+ * it did before is seen here. The client's packets from then on do not get into the socket, and if something
+ * new of them was on its way there, the track is pinned (es_track_pinned()). If the answer is no, the state
+ * is ES_TRACK_QUEUED again, else ES_TRACK_ENDING, and the socket gets a RST; which may have to wait for a
+ * server that is in the middle of a system call, or be dropped on its way. So nobody else gets the request
  * before a look-up has found no socket (ES_HANDOVER_GONE). In the meantime, all that the socket could do is
  * acknowledge again what the client knows to have arrived.
  */

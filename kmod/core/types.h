@@ -3,8 +3,9 @@
 #define ES_CORE_TYPES_H
 
 /*
- * What every header of kmod/core/ builds on. These headers are compiled unchanged into the BPF programs, into
- * earshot.ko and into userspace, so they use nothing but the uapi integer types and the compiler's builtins.
+ * The ground that every header of kmod/core/ builds on. These headers are compiled unchanged into the BPF
+ * programs, into earshot.ko and into userspace, so they use nothing but the uapi integer types and the
+ * compiler's builtins.
  */
 #include <linux/types.h>
 
@@ -33,8 +34,8 @@
 #endif
 
 /*
- * Such a function, which the verifier looks at once instead of once for each path to it. It knows nothing of the arguments
- * then, so a pointer is compared with NULL first.
+ * Such a function, which the verifier looks at once instead of once for each path to it. It knows nothing of
+ * the arguments then, so a pointer is compared with NULL first.
  */
 #ifdef __bpf__
 #define ES_VERIFIED_ONCE __attribute__((noinline))
@@ -102,7 +103,7 @@ static __always_inline int es_addr_equal(const struct es_addr *a, const struct e
 	return a->w[0] == b->w[0] && a->w[1] == b->w[1] && a->w[2] == b->w[2] && a->w[3] == b->w[3];
 }
 
-/* Of a clock in nanoseconds; milliseconds wrap after 49 days. */
+/* Milliseconds of a clock in nanoseconds; they wrap after 49 days. */
 static __always_inline __u32 es_ns_to_ms(__u64 ns)
 {
 	return (__u32)es_div64(ns, 1000000);

@@ -4,8 +4,8 @@
 
 /*
  * The wall clock by which cookies and handover messages are judged, as the daemon has told: a distance to
- * CLOCK_MONOTONIC. When somebody sets the machine's clock, what was made before that is good for as long as it
- * would have been: it is judged by the clock before, too.
+ * CLOCK_MONOTONIC. When somebody sets the machine's clock, what was made before that is good for as long as
+ * it would have been: it is judged by the clock before, too.
  */
 #include "abi.h"
 
