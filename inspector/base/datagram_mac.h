@@ -3,7 +3,8 @@
 #define ES_DATAGRAM_MAC_H
 
 /*
- * The signature of what nodes tell each other in datagrams and frames, but for handovers (kmod/core/message.h).
+ * The signature of what nodes tell each other in datagrams and frames, but for handovers
+ * (kmod/core/message.h).
  */
 #include <stddef.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 
 /**
  * es_datagram_mac() - the SipHash of @len bytes at @data, the eight at @mac_at being zero
- * @mac_at: a multiple of 8, where the signature itself stands; @len, if it stands behind them. What ends within a word
- * is filled up with zeros; how long it is, goes into the hash.
+ * @mac_at: a multiple of 8, where the signature itself stands; @len, if it stands behind them. Data that end
+ * within a word are filled up with zeros; their length goes into the hash.
  */
 static inline __be64 es_datagram_mac(const struct es_sipkey *key, const void *data, size_t len, size_t mac_at)
 {

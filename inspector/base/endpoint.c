@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* An address and a port as people write them: where the one ends and the other begins. Whether it is an address, others say. */
+/*
+ * An address and a port as people write them: where the one ends and the other begins. Whether it is an
+ * address, others say.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -10,7 +10,8 @@
 /*
  * es_endpoint_split() - ADDRESS, ADDRESS:PORT, [ADDRESS] or [ADDRESS]:PORT
  *
- * Without brackets, an IPv6 address has no port: each of its colons is its own (RFC 3986 has the brackets for that).
+ * Without brackets, an IPv6 address has no port: each of its colons is its own (RFC 3986 has the brackets for
+ * that).
  *
  * @ret_address: its text, which nobody has checked; @ret_port: 0 to 65535, or -1 if there is none
  *

@@ -8,7 +8,8 @@
 
 /**
  * es_escape() - copy @text with control characters, backslashes and bytes that are no UTF-8 as \xNN
- * Control characters are those of ASCII and of ISO 8859 (U+0080 to U+009F). @ret: has room for 4 * @size + 1 bytes.
+ * Control characters are those of ASCII and of ISO 8859 (U+0080 to U+009F). @ret: has room for 4 * @size + 1
+ * bytes.
  */
 static inline void es_escape(const char *text, size_t size, char *ret)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The journal of events: a ring in memory, and two files of lines of JSON. What an event looks like: event_json.c. */
+/*
+ * The journal of events: a ring in memory, and two files of lines of JSON. event_json.c says what an event
+ * looks like.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

@@ -3,9 +3,9 @@
 #define ES_EVENT_H
 
 /*
- * What happened to this node and its cluster, for people: each event is a line of the log, and stays in a journal of
- * two files that outlives the daemon. The control thread's; it waits for no disk (no fsync), so a machine that loses
- * its power may lose the last ones.
+ * The events of this node and its cluster, for people: each one is a line of the log, and stays in a journal
+ * of two files that outlives the daemon. The control thread's; it waits for no disk (no fsync), so a machine
+ * that loses its power may lose the last ones.
  */
 #include <json-c/json.h>
 #include <stddef.h>
@@ -68,15 +68,17 @@ struct es_event {
 int es_event_open(const char *path, const char *self);
 void es_event_close(void);
 
-/* es_event() - it happened now, to @node (NULL: this one). A journal that cannot be written is reported once. */
+/*
+ * es_event() - it happened now, to @node (NULL: this one). A journal that cannot be written is reported once.
+ */
 void es_event(enum es_event_kind kind, enum es_log_level level, const char *node, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
 /* es_event_newest() - copies the newest @max, the oldest of them first. Returns how many there are. */
 size_t es_event_newest(struct es_event *ret_events, size_t max);
 
-/* es_event_read() - calls @fn for each event of the journal at @path, oldest first, and skips lines that are none.
- * Returns 0, or -errno if there is neither file. */
+/* es_event_read() - calls @fn for each event of the journal at @path, oldest first, and skips lines that are
+ * none. Returns 0, or -errno if there is neither file. */
 int es_event_read(const char *path, void (*fn)(void *ctx, const struct es_event *event), void *ctx);
 
 /* es_event_kind_name(), es_event_kind_of() - -1: there is none of that name */

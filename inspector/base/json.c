@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Writing JSON that is JSON whatever it tells of, and reading replies for people without ever stumbling: an older
- * or newer daemon's reply may lack a member or have it in another type, and then a "-" or a 0 is printed.
+ * Writing JSON that is JSON whatever it tells of, and reading replies for people without ever stumbling: an
+ * older or newer daemon's reply may lack a member or have it in another type, and then a "-" or a 0 is
+ * printed.
  */
 #include "inspector/base/json.h"
 

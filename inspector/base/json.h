@@ -8,8 +8,8 @@
 
 /**
  * es_json_write() - for programs to read, a newline behind it
- * JSON is UTF-8 (RFC 8259), and names of files and paths of requests need not be: what is none becomes U+FFFD.
- * Returns 0, or -errno of writing; @file is flushed.
+ * JSON is UTF-8 (RFC 8259), and names of files and paths of requests need not be: what is none becomes
+ * U+FFFD. Returns 0, or -errno of writing; @file is flushed.
  */
 int es_json_write(struct json_object *object, FILE *file);
 

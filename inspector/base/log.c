@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One line per message, written with one call, so that lines of several threads do not mix. The journal has times
- * of its own; where standard error is anything else, each line begins with one. Nobody waits for who reads: what
- * cannot be written at once is dropped and counted, and the next line that can be is preceded by one that says so.
+ * One line per message, written with one call, so that lines of several threads do not mix. The journal has
+ * times of its own; where standard error is anything else, each line begins with one. Nobody waits for who
+ * reads: what cannot be written at once is dropped and counted, and the next line that can be is preceded by
+ * one that says so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,9 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-/* The beginning of a line: the priority for whoever sorts by it, or the local time with its distance to UTC. */
+/*
+ * The beginning of a line: the priority for whoever sorts by it, or the local time with its distance to UTC.
+ */
 static size_t line_begin(char *line, size_t size, enum es_log_level level)
 {
 	unsigned long long now_ns = es_wall_ns();
@@ -41,8 +44,8 @@ static size_t line_begin(char *line, size_t size, enum es_log_level level)
 }
 
 /*
- * Standard error may be shared with other programs, so its flags stay as they are: a pipe or terminal is opened once more.
- * A file does not wait for anybody but its disk.
+ * Standard error may be shared with other programs, so its flags stay as they are: a pipe or terminal is
+ * opened once more. A file does not wait for anybody but its disk.
  */
 static ssize_t write_now(const char *line, size_t len)
 {

@@ -4,8 +4,8 @@
 
 /*
  * The programs' log: one line to standard error, with the priority prefix that systemd's journal reads when
- * it is the one who listens (sd-daemon(3)). Libraries do not log. Nobody waits for whoever reads it: what does not fit is
- * dropped, and a later line says how many were.
+ * it is the one who listens (sd-daemon(3)). Libraries do not log. Nobody waits for whoever reads it: what
+ * does not fit is dropped, and a later line says how many were.
  */
 enum es_log_level {
 	ES_LOG_ERR = 3,
@@ -17,7 +17,8 @@ void es_log(enum es_log_level level, const char *format, ...) __attribute__((for
 
 /**
  * es_log_fields() - a line about an event; @text has no newline
- * Where standard error is systemd's journal, it has the fields EARSHOT_EVENT (@kind) and EARSHOT_NODE (@node).
+ * Where standard error is systemd's journal, it has the fields EARSHOT_EVENT (@kind) and EARSHOT_NODE
+ * (@node).
  */
 void es_log_fields(enum es_log_level level, const char *kind, const char *node, const char *text);
 

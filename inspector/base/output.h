@@ -2,7 +2,9 @@
 #ifndef ES_OUTPUT_H
 #define ES_OUTPUT_H
 
-/* For programs whose output is their result: one that could not be written, as to a full disk, is a failure. */
+/*
+ * For programs whose output is their result: one that could not be written, as to a full disk, is a failure.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,9 @@ static inline void es_output_check(void)
 	_exit(EXIT_FAILURE);
 }
 
-/* es_output_watch() - whatever the program exits with then, also after --help, which argp prints. For main(). */
+/*
+ * es_output_watch() - whatever the program exits with then, also after --help, which argp prints. For main().
+ */
 static inline void es_output_watch(void)
 {
 	atexit(es_output_check);

@@ -83,8 +83,9 @@ static inline int es_sockaddr_equal(const union es_sockaddr *a, const union es_s
 }
 
 /*
- * es_sockaddr_distrust_errors() - what is sent by @fd, of @family, is as long as its interface allows, whatever ICMP errors
- * say: anybody could have sent one of those, and parts of a message are refused. Returns 0 or -errno.
+ * es_sockaddr_distrust_errors() - what is sent by @fd, of @family, is as long as its interface allows,
+ * whatever ICMP errors say: anybody could have sent one of those, and parts of a message are refused. Returns
+ * 0 or -errno.
  */
 static inline int es_sockaddr_distrust_errors(int fd, int family)
 {

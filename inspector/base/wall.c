@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The two distances, for all threads. What they are to be is not decided here. */
+/* The two distances, for all threads. Their values are not decided here. */
 #include <stdatomic.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/wall.h"

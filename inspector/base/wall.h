@@ -3,9 +3,9 @@
 #define ES_WALL_H
 
 /*
- * What this process takes for the wall clock, and the clock that messages are numbered from. Deadlines have
- * nothing to do with either: they are CLOCK_MONOTONIC's (clock.h). Both are distances to that, which the
- * control thread sets (daemon/clock.c) and any thread reads.
+ * The wall clock of this process, and the clock from which messages are numbered. Deadlines have nothing to
+ * do with either: they are CLOCK_MONOTONIC's (clock.h). Both are distances to that, which the control thread
+ * sets (daemon/clock.c) and any thread reads.
  */
 
 /**

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads times. What follows a time, or a day that the month does not have, makes it none. */
+/* Reads times. A text with something after the time, or with a day that the month does not have, is none. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ int es_when_span(const char *text, double *ret_s)
 		char *end;
 		double number;
 
-		/* Of all that strtod() takes, only this. */
+		/* Only this of all that strtod() takes. */
 		number = strtod(text, &end);
 		if (end != text + strspn(text, "0123456789."))
 			return -EINVAL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Runs a program in a group of its own and reads what it prints until it has ended, or its time is over. What is beyond the
- * bound is read all the same, or the program would wait for room.
+ * Runs a program in a group of its own and reads what it prints until it has ended, or its time is over.
+ * Output beyond the bound is read all the same, or the program would wait for room.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +84,10 @@ static int read_some(int fd, size_t max, struct es_capture *c)
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Reads until nobody writes any more and the program has ended, or until @end_s. Returns whether it has ended. */
+/*
+ * Reads until nobody writes any more and the program has ended, or until @end_s. Returns whether it has
+ * ended.
+ */
 static int follow(int fd, pid_t pid, size_t max, double end_s, struct es_capture *c)
 {
 	struct pollfd readable = {.fd = fd, .events = POLLIN};

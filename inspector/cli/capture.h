@@ -23,7 +23,10 @@ struct es_capture {
 /* es_capture_run() - run @argv, whose first is looked for in PATH. Always fills in @ret. */
 void es_capture_run(char *const *argv, double limit_s, size_t max, struct es_capture *ret);
 
-/* es_capture_find_all() - look for programs where `su`, cron and ssh do not: in /usr/sbin and /sbin. Returns 0 or -errno. */
+/*
+ * es_capture_find_all() - look for programs where `su`, cron and ssh do not: in /usr/sbin and /sbin. Returns
+ * 0 or -errno.
+ */
 int es_capture_find_all(void);
 
 #endif

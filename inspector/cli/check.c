@@ -24,7 +24,9 @@
 
 #define CONNECT_TIMEOUT_S 10
 
-/* Return: 0 if somebody listens on @path, or -errno; a queue of clients that nobody takes is -EAGAIN in time. */
+/*
+ * Return: 0 if somebody listens on @path, or -errno; a queue of clients that nobody takes is -EAGAIN in time.
+ */
 static int try_socket(const char *path)
 {
 	const struct timeval timeout = {.tv_sec = CONNECT_TIMEOUT_S};
@@ -60,7 +62,10 @@ static void ask_daemon(const struct es_cli *cli, const char *path, struct es_fac
 		ret->counters = NULL;
 }
 
-/* Before the configuration has told the node's name: asks the daemon that is named, or else the only one here. */
+/*
+ * Before the configuration has told the node's name: asks the daemon that is named, or else the only one
+ * here.
+ */
 static void ask_named_daemon(const struct es_cli *cli, struct es_facts_daemon *ret)
 {
 	const char *node = getenv("EARSHOT_NODE");

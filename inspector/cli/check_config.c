@@ -84,8 +84,8 @@ static void warn(struct json_object *warnings, const char *format, ...)
 	json_object_array_add(warnings, json_object_new_string(text));
 }
 
-/* Warns of what is correct but may not be meant, and of what is missing here, since this need not be a machine of the
- * cluster. */
+/* Warns of what is correct but may not be meant, and of what is missing here, since this need not be a
+ * machine of the cluster. */
 static struct json_object *warnings_of(const struct es_conf *conf)
 {
 	struct json_object *warnings = json_object_new_array();
@@ -168,8 +168,8 @@ static void add_error(struct es_conf_errors *errors, const struct es_conf_error 
 }
 
 /*
- * What a daemon would not find here. On a machine that is one of the nodes that is an error; another one, where
- * files are written and checked, need not have the key and the plugins.
+ * Look for what a daemon would not find here. On a machine that is one of the nodes that is an error; another
+ * one, where files are written and checked, need not have the key and the plugins.
  */
 static void look_at_machine(const struct es_conf *conf, struct es_plugins **ret_plugins,
 			    struct es_conf_errors *errors)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot check --fix`: of the actions that the findings name, those that are one command, need no thought and are
- * undone by the next start of the machine: sysctls, and a service's address on lo. It prints them, or runs them;
- * all others are for people. The commands are those of the findings, word by word, and no shell reads them.
+ * `earshot check --fix`: of the actions that the findings name, those that are one command, need no thought
+ * and are undone by the next start of the machine: sysctls, and a service's address on lo. It prints them, or
+ * runs them; all others are for people. The commands are those of the findings, word by word, and no shell
+ * reads them.
  */
 #include <errno.h>
 #include <spawn.h>
@@ -72,8 +73,8 @@ static int is_address(const struct es_fix *fix)
 }
 
 /*
- * Does this machine leave ARP requests for addresses on lo to the others? One that has a service's address and
- * answers for it draws all clients.
+ * Does this machine leave ARP requests for addresses on lo to the others? One that has a service's address
+ * and answers for it draws all clients.
  */
 static int is_silent(const struct es_check *check)
 {
@@ -134,7 +135,7 @@ static int fix_those(const struct es_check *check, int (*is_meant)(const struct 
 	return ES_CLI_OK;
 }
 
-/* What is left to people, as comments. Return: how many errors are. */
+/* Print what is left to people, as comments. Return: how many of these are errors. */
 static unsigned int print_others(const struct es_check *check, int is_address_safe)
 {
 	unsigned int errors = 0;

@@ -2,7 +2,7 @@
 #ifndef ES_INSPECTOR_CLI_H
 #define ES_INSPECTOR_CLI_H
 
-/* What the commands of earshot(8) share: the parsed command line, the way to the daemon, printing. */
+/* Shared by the commands of earshot(8): the parsed command line, the way to the daemon, printing. */
 #include <argp.h>
 #include <json-c/json.h>
 #include <stddef.h>
@@ -126,8 +126,8 @@ int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a wrong command line. Return: ES_CLI_USAGE. */
 int es_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Until the next call, what es_cli_fail() and es_cli_usage() say is not printed but put into @text, without "earshot: ";
- * the last one stays. NULL: it is printed. */
+/* Until the next call, what es_cli_fail() and es_cli_usage() say is not printed but put into @text, without
+ * "earshot: "; the last one stays. NULL: it is printed. */
 void es_cli_hold(char *text, size_t size);
 
 /**
@@ -139,7 +139,9 @@ int es_cli_number(const char *what, const char *text, long least, long most, lon
 /* socket.c: the daemon's socket path for @cli. Return: an enum es_cli_exit, reported. */
 int es_cli_socket_path(const struct es_cli *cli, char *path, size_t size);
 
-/* Is there exactly one daemon's socket in the directory, dead or alive? It is then in @path. Reports nothing. */
+/*
+ * Is there exactly one daemon's socket in the directory, dead or alive? It is then in @path. Reports nothing.
+ */
 int es_cli_only_daemon(char *path, size_t size);
 
 /* Does a daemon answer on any socket of the directory? Its socket is then in @path. */

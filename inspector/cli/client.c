@@ -134,7 +134,7 @@ static int exchange(int fd, struct json_object *request, struct json_object **re
 	return *ret_reply ? ES_CLI_OK : es_cli_fail("the daemon's reply is no JSON");
 }
 
-/* What the daemon says; if it does not know the command, what to do. */
+/* Print the daemon's error; if it does not know the command, also what to do. */
 static int refuse(const char *error)
 {
 	static const char unknown[] = "unknown command";

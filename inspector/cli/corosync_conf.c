@@ -52,8 +52,8 @@ static const char logging[] = "}\n"
 			      "}\n";
 
 /*
- * Without ids in the configuration, a node's place in it is its id, which corosync must never see change. A cluster
- * that was set up this way keeps these numbers.
+ * Without ids in the configuration, a node's place in it is its id, which corosync must never see change. A
+ * cluster that was set up this way keeps these numbers.
  */
 static void ids_warn(const struct es_conf *conf)
 {

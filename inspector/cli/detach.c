@@ -9,7 +9,7 @@
 #include "inspector/cli/cli.h"
 #include "inspector/datapath/datapath.h"
 
-/* What was taken off, for both forms of the answer. */
+/* The things that were taken off, for both forms of the answer. */
 struct detached {
 	const struct es_cli *cli;
 	struct json_object *list;

@@ -95,8 +95,8 @@ static int others_ask(const struct es_cli *cli, const char *command)
 	return r;
 }
 
-/* An empty node is looked at again: requests that were on their way when the others heard of the drain have arrived
- * by then. */
+/* An empty node is looked at again: requests that were on their way when the others heard of the drain have
+ * arrived by then. */
 static int drain_wait(const struct es_cli *cli, const char *name, double limit_s)
 {
 	const struct timespec pause = {.tv_nsec = POLL_NS};
@@ -152,8 +152,8 @@ static int is_done(struct json_object *node, int drains, long weight)
 }
 
 /*
- * Nodes keep their state and weight over restarts. One that cannot says so a moment after the change is in force, and whoever
- * has asked for it may rely on that.
+ * Nodes keep their state and weight over restarts. One that cannot says so a moment after the change is in
+ * force, and whoever has asked for it may rely on that.
  */
 static int kept_check(const struct es_cli *cli, const char *name, int drains, long weight)
 {

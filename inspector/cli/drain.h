@@ -2,7 +2,7 @@
 #ifndef ES_CLI_DRAIN_H
 #define ES_CLI_DRAIN_H
 
-/* What `earshot drain` and `undrain` of a node, and of a service on it, share. */
+/* Shared by `earshot drain` and `undrain` of a node, and of a service on it. */
 #include "inspector/cli/cli.h"
 
 /* drain_request.c: es_cli_drain_now_s() - a clock that nobody sets */

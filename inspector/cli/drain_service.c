@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* `earshot drain` and `undrain` with --service: a node is given nothing new of one service, and goes on with all others. */
+/*
+ * `earshot drain` and `undrain` with --service: a node is given nothing new of one service, and goes on with
+ * all others.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

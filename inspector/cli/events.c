@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot events`: what happened to the node and its cluster. The daemon says it; where none runs, the files that it
- * left do.
+ * `earshot events`: what happened to the node and its cluster. The daemon says it; where none runs, the files
+ * that it left do.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -98,7 +98,9 @@ static void show(void *ctx, const struct es_event *event)
 	       es_event_kind_name(event->kind), event->node, event->text);
 }
 
-/* A daemon with --control keeps its file beside its socket: shows the one beside the socket that @cli names. */
+/*
+ * A daemon with --control keeps its file beside its socket: shows the one beside the socket that @cli names.
+ */
 static int show_beside(const struct es_cli *cli, struct view *view, char *path, size_t size)
 {
 	size_t len;
@@ -178,7 +180,7 @@ static int show_new(const struct es_cli *cli, struct view *view, int is_first)
 	/* A daemon that has lost its file counts from 1 again. */
 	if (is_first && newest_of(list) < view->last)
 		view->last = 0;
-	/* What the daemon does not have in memory, or not any more, is in its file. */
+	/* Events that the daemon does not have in memory, or not any more, are in its file. */
 	if (is_first)
 		es_event_read(es_json_string(reply, "file"), show, view);
 	for (size_t i = 0; i < json_object_array_length(list); i++)

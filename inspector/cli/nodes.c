@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot nodes`: the cluster's nodes, from the daemon's status and from what each says of itself. A star marks the
- * node that was asked.
+ * `earshot nodes`: the cluster's nodes, from the daemon's status and from what each says of itself. A star
+ * marks the node that was asked.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static int has(struct json_object *node, const char *key)
 	return json_object_object_get_ex(node, key, NULL);
 }
 
-/* What the node has just said of itself; an empty object if it has not. */
+/* The node's last word about itself; an empty object if there is none. */
 static struct json_object *word_of(struct json_object *node)
 {
 	return es_json_is_true(node, "answers") ? es_json_object(node, "snapshot") : es_json_object(node, "");
@@ -81,7 +81,9 @@ static void print_load(struct es_table *table, struct json_object *node, int has
 			es_table_cell(table, "-");
 }
 
-/* Which program and which datapath it is there: in a cluster that is half upgraded, or mixed, not the same. */
+/*
+ * Which program and which datapath it is there: in a cluster that is half upgraded, or mixed, not the same.
+ */
 static void print_kind(struct es_table *table, struct json_object *node)
 {
 	es_table_cell(table, "%s", es_json_string(word_of(node), "version"));
@@ -118,7 +120,7 @@ static int is_among(struct json_object *names, const char *name)
 	return 0;
 }
 
-/* What the node says of that service; an empty object if it has not told. */
+/* The node's word about that service; an empty object if it has not told. */
 static struct json_object *service_of(struct json_object *node, const char *name)
 {
 	struct json_object *service = es_json_find(es_json_array(word_of(node), "services"), "name", name);
@@ -141,7 +143,10 @@ static const char *state_on(struct json_object *node, const char *name)
 	return is_among(es_json_array(node, "failing"), name) ? "degraded" : es_json_string(node, "state");
 }
 
-/* Is the node among those that the service is on? A daemon of the version before says none, and its services are on all. */
+/*
+ * Is the node among those that the service is on? A daemon of the version before says none, and its services
+ * are on all.
+ */
 static int is_on(struct json_object *service, const char *node)
 {
 	struct json_object *nodes = es_json_array(service, "nodes");
@@ -318,7 +323,10 @@ static void print_by_hand(struct json_object *node, const char *key, const char 
 	       es_by_hand_text(&by_hand, text, sizeof(text)));
 }
 
-/* Lists what operators have set by hand, beside the configuration, and where that will not outlast the daemon. */
+/*
+ * Lists what operators have set by hand, beside the configuration, and where that will not outlast the
+ * daemon.
+ */
 static void print_all_by_hand(struct json_object *nodes)
 {
 	char weight[48];
@@ -412,8 +420,8 @@ static int is_awaited(struct json_object *view)
 	return 0;
 }
 
-/* Gets what all nodes say of themselves, for which the daemon asks them. A daemon of the version before cannot: its
- * status has to do. */
+/* Gets what all nodes say of themselves, for which the daemon asks them. A daemon of the version before
+ * cannot: its status has to do. */
 static int ask(const struct es_cli *cli, struct json_object **ret_reply, int *ret_has_rates)
 {
 	int r = es_cli_try(cli, es_cli_command_request("cluster"), ret_reply);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot report`: one archive with what whoever looks into a bug asks for, also when the daemon is dead or hangs. No key is read
- * for it; what the configuration may have that is secret is left out, here and in what programs have printed of it.
+ * `earshot report`: one archive with what whoever looks into a bug asks for, also when the daemon is dead or
+ * hangs. No key is read for it; what the configuration may have that is secret is left out, here and in what
+ * programs have printed of it.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -94,7 +95,8 @@ static const struct source sources[] = {
 };
 
 /**
- * struct report - @options: for this program, which daemon is meant; @manifest: what is in the archive, for people, and
+ * struct report - @options: for this program, which daemon is meant; @manifest: what is in the archive, for
+ * people, and
  * @contents for programs; @secret: texts that must not be in it
  */
 struct report {
@@ -126,7 +128,7 @@ static void keep_secret(struct report *report, const char *text, size_t len)
 		report->secret[report->secret_count++] = copy;
 }
 
-/* What the configuration's copy leaves out: all of it, and its longer words. */
+/* Texts that the configuration's copy leaves out: all of each, and its longer words. */
 static void on_hidden(void *ctx, const char *text, size_t len)
 {
 	struct report *report = ctx;
@@ -332,7 +334,7 @@ static void add_config(struct report *report, const char *path)
 	free(c.text);
 }
 
-/* What the daemon says of itself; so it is known whether one answers, and which configuration it has. */
+/* Ask for the daemon's status: so it is known whether one answers, and which configuration it has. */
 static void ask_status(struct report *report, struct es_capture *ret, char *config, size_t size)
 {
 	static const struct source source = {.from = "earshot --json status"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot rollout FILE`: a configuration for all nodes, or for none. The daemon leads it; here its file is read, and it
- * is asked how it stands until it is over.
+ * `earshot rollout FILE`: a configuration for all nodes, or for none. The daemon leads it; here its file is
+ * read, and it is asked how it stands until it is over.
  */
 #include <errno.h>
 #include <limits.h>
@@ -97,7 +97,7 @@ static int request_make(const struct es_cli *cli, struct json_object **ret_reque
 	return ES_CLI_OK;
 }
 
-/* What a word of docs/json.md means; itself if it is of a version to come. */
+/* The meaning of a word of docs/json.md; the word itself if it is of a version to come. */
 static const char *in_words(const char *state)
 {
 	static const char *const words[][2] = {
@@ -187,7 +187,7 @@ static int is_over(struct json_object *report)
 	return !strcmp(es_json_string(report, "phase"), "done");
 }
 
-/* Who restarts, and who has, while one waits. */
+/* Tell which nodes restart, and which have, while one waits. */
 static void tell_restarts(const struct es_cli *cli, struct json_object *report, struct json_object **told)
 {
 	struct json_object *nodes = es_json_array(report, "nodes"), *before;
@@ -214,7 +214,10 @@ static int poll_max(const struct es_cli *cli, struct json_object *report)
 	return cli->restart ? POLL_MAX + RESTART_POLL_MAX * (int)nodes : POLL_MAX;
 }
 
-/* Asks until it is over, and a while for those to join that were refused until now. *@report is another one then. */
+/*
+ * Asks until it is over, and a while for those to join that were refused until now. *@report is another one
+ * then.
+ */
 static int wait_for_end(const struct es_cli *cli, struct json_object **report)
 {
 	const struct timespec pause = {.tv_nsec = POLL_NS};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot top`: nodes and services of the whole cluster, as one node shows them, each second anew. On a terminal keys
- * choose the order; elsewhere, and with --once, it is printed once.
+ * `earshot top`: nodes and services of the whole cluster, as one node shows them, each second anew. On a
+ * terminal keys choose the order; elsewhere, and with --once, it is printed once.
  */
 #include <poll.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 #define OTHER_SCREEN "\033[?1049h"
 #define OWN_SCREEN   "\033[?1049l"
 
-/* What to sort by: the keys of snapshots, greatest first, or the order of the configuration. */
+/* The keys to sort by: those of snapshots, greatest first, or the order of the configuration. */
 static const struct {
 	const char *name;
 	const char *key;
@@ -55,7 +55,7 @@ static int by_figure(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* What is old stands in brackets. */
+/* Old figures stand in brackets. */
 static void print_figure(struct es_table *table, struct json_object *node, const char *key, int digits)
 {
 	struct json_object *word = es_json_object(node, "snapshot"), *value = NULL;

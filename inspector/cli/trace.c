@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot trace`: each decision of this node as it happens, a line each. The daemon keeps them until they are asked for
- * here, several times a second; when we do not ask any more, it stops.
+ * `earshot trace`: each decision of this node as it happens, a line each. The daemon keeps them until they
+ * are asked for here, several times a second; when we do not ask any more, it stops.
  */
 #include <errno.h>
 #include <limits.h>
@@ -131,7 +131,10 @@ static int begin(struct watch *watch)
 	return ES_CLI_OK;
 }
 
-/* Tells the daemon that nobody watches any more. It would notice, but late, and only so many may watch at once. */
+/*
+ * Tells the daemon that nobody watches any more. It would notice, but late, and only so many may watch at
+ * once.
+ */
 static int end(const struct watch *watch)
 {
 	struct json_object *request = question(watch), *reply;

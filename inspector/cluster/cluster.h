@@ -4,8 +4,8 @@
 
 /*
  * The cluster as the inspector sees it. A version of it is immutable: a change makes a new one, which every
- * worker takes between two packets. What changes all the time (which node refused a moment ago, which one
- * drains) is in struct es_health, shared by all workers and versions.
+ * worker takes between two packets. The state that changes all the time (which node refused a moment ago,
+ * which one drains) is in struct es_health, shared by all workers and versions.
  */
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -20,10 +20,12 @@
 /**
  * struct es_health - for each node id, until when (CLOCK_MONOTONIC ns) it is no target, and an enum
  * es_node_state
- * A node that answered NACK or is unreachable is left alone for a while, if there are others; it still inspects.
- * @unheard_until_ns: until when it is none for clients of IPv4, of IPv6: nothing listened there for a service's address
- * of theirs. The other family's lose nothing by that.
- * @mistimed_until_ns: until when its clock is too far from this node's for it to take anything, be there others or not
+ * A node that answered NACK or is unreachable is left alone for a while, if there are others; it still
+ * inspects.
+ * @unheard_until_ns: until when it is none for clients of IPv4, of IPv6: nothing listened there for a
+ * service's address of theirs. The other family's lose nothing by that.
+ * @mistimed_until_ns: until when its clock is too far from this node's for it to take anything, be there
+ * others or not
  * @unsure_until_ns: some node has refused for want of a lease
  * @drained: a bit for each service of which the node is drained
  * @lost_ns: when it was last lost, in other ways than by leaving in order; 0: never
@@ -146,13 +148,14 @@ int es_cluster_is_target(const struct es_cluster *cluster, const struct es_healt
 int es_cluster_is_target_of(const struct es_cluster *cluster, const struct es_health *health,
 			    unsigned int node, unsigned int family, unsigned long long now_ns);
 
-/* May it be given what no other node wants of theirs? A node that drains, or has weight 0, and has not just refused
- * something. */
+/* May it be given what no other node wants of theirs? A node that drains, or has weight 0, and has not just
+ * refused something. */
 int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_health *health,
 			      unsigned int node, unsigned int family, unsigned long long now_ns);
 
 /**
- * es_cluster_first_suspended() - the node that was left alone first of those that may serve when no other does
+ * es_cluster_first_suspended() - the node that was left alone first of those that may serve when no other
+ * does
  * A target, or one that drains, but for having refused something or not having been reached a moment ago; not
  * one of @but. Returns -1 if there is none.
  */
@@ -199,7 +202,10 @@ static inline void es_health_set_state(struct es_health *health, unsigned int no
 void es_health_change_state(struct es_health *health, unsigned int node, enum es_node_state state,
 			    unsigned long long now_ns);
 
-/* es_health_is_back() - @node serves again those of @services (bits) that it did not until @now_ns; 0: it always has */
+/*
+ * es_health_is_back() - @node serves again those of @services (bits) that it did not until @now_ns; 0: it
+ * always has
+ */
 void es_health_is_back(struct es_health *health, unsigned int node, __u64 services,
 		       unsigned long long now_ns);
 

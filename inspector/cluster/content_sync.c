@@ -365,7 +365,7 @@ void es_content_sync_clock(struct es_content_sync *s, unsigned int self, __u64 w
 	s->wall_ns = wall_ns;
 }
 
-/* What has changed here, with the last word about it; and what others seem not to know. */
+/* Tell what has changed here, with the last word about it, and what others seem not to know. */
 static void tell(struct es_content_sync *s, const struct es_content_change *changes, size_t count)
 {
 	struct es_content_word word;

@@ -34,8 +34,8 @@ enum es_sync_phase {
 struct es_content_sync;
 
 /* @send: put a message on the bus; @given: another member has given a request to a node, by
- * es_content_op_gives(); @tell: without a bus: tell the others this of the table with that tag, if they can be told;
- * may be NULL */
+ * es_content_op_gives(); @tell: without a bus: tell the others this of the table with that tag, if they can
+ * be told; may be NULL */
 struct es_content_sync_ops {
 	void (*send)(void *ctx, enum es_wire_type type, const void *payload, size_t len);
 	void (*given)(void *ctx, unsigned int node);
@@ -61,12 +61,14 @@ void es_content_sync_view(struct es_content_sync *sync, struct es_group_id self,
 /* es_content_sync_lost() - the bus is gone */
 void es_content_sync_lost(struct es_content_sync *sync);
 
-/* es_content_sync_message() - in the bus's order, own ones too; other types and other services' are ignored */
+/*
+ * es_content_sync_message() - in the bus's order, own ones too; other types and other services' are ignored
+ */
 void es_content_sync_message(struct es_content_sync *sync, struct es_group_id from, __u8 type,
 			     const void *payload, size_t len, __u64 now_ns);
 
-/* es_content_sync_flush() - say what was proposed; @self: this node's number, @wall_ns: the time of day, which a word
- * is stamped with */
+/* es_content_sync_flush() - say what was proposed; @self: this node's number, @wall_ns: the time of day,
+ * which a word is stamped with */
 void es_content_sync_flush(struct es_content_sync *sync, __u64 now_ns);
 void es_content_sync_clock(struct es_content_sync *sync, unsigned int self, __u64 wall_ns);
 

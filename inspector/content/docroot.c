@@ -199,7 +199,7 @@ static void es_watch_add(struct es_docroot *d, __u32 entry, const char *path)
 	}
 	if (wd >= 0 && !es_watch_put(d, wd, entry))
 		return;
-	/* What is not there any more, or not for us, needs none. */
+	/* A directory that is gone, or not for us, needs no watch. */
 	if (wd >= 0 || error == ENOSPC || error == ENOMEM)
 		d->is_limited = 1;
 }

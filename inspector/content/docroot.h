@@ -5,10 +5,10 @@
 /*
  * The files that a server serves, as a tree of content: a scan of its document root, kept true with inotify.
  *
- * What is in the tree: regular files with their size, and directories. A link to a file counts as the file; a
- * link to a directory is not followed, so there are no loops (the root itself may be a link, and may become
- * another one: it is looked at every few seconds). Hidden files (".name") and what cannot be read are
- * counted, and no error.
+ * The tree has regular files with their size, and directories. A link to a file counts as the file; a link to
+ * a directory is not followed, so there are no loops (the root itself may be a link, and may become another
+ * one: it is looked at every few seconds). Hidden files (".name") and what cannot be read are counted, and no
+ * error.
  *
  * One thread uses it. es_docroot_thread_new() is that thread for the daemon: reading a large tree from a slow
  * disk, or one that hangs, must not keep the control thread from the bus. The functions below it do the same
@@ -45,7 +45,7 @@ struct es_docroot_options {
 /**
  * struct es_docroot_stats
  * @hidden, @unreadable, @links, @beyond: left out of the tree: names with a dot, what could not be read,
- * links to directories, what exceeded @max_entries. Of the last full scan, and what came since.
+ * links to directories, what exceeded @max_entries. From the last full scan, and since.
  * @message: why the state is not ES_DOCROOT_WATCHED, for people, or ""
  */
 struct es_docroot_stats {

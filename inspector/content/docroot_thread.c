@@ -86,7 +86,7 @@ static void *es_docroot_main(void *arg)
 		if (fds[1].revents)
 			poll(fds, 1, 20);
 	}
-	/* Who stopped us may be in between. */
+	/* The thread that stopped us may be in between. */
 	pthread_mutex_lock(&t->lock);
 	pthread_mutex_unlock(&t->lock);
 	es_docroot_thread_destroy(t);

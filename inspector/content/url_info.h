@@ -3,7 +3,7 @@
 #define ES_URL_INFO_H
 
 /*
- * What can be known of a piece of content before it is asked for: Yang and Luo's record of the URL table
+ * All that can be known of a piece of content before it is asked for: Yang and Luo's record of the URL table
  * (section 4.1: location, size, type, priority) with what CAP and LVS-CAD need besides.
  */
 #include "inspector/policy/node_set.h"
@@ -27,8 +27,8 @@ enum es_priority {
 /**
  * struct es_url_info - @has: which fields (enum es_url_field) say something
  * @class: an enum es_request_class; @cost: response packets
- * @nodes: those that have the content; @backup: those that serve it if none of them can; @only: none but these two may,
- * even if none of them can
+ * @nodes: those that have the content; @backup: those that serve it if none of them can; @only: none but
+ * these two may, even if none of them can
  */
 struct es_url_info {
 	__u32 has;

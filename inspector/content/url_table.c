@@ -324,7 +324,7 @@ static void es_url_find(struct es_url_table *table, const struct es_url_tree *co
 	if (info->has & ES_URL_SIZE || !es_observed_lookup(table, path, touch, &observed.size_bytes))
 		return;
 	ret_entry->size_from = ES_URL_FROM_RESPONSES;
-	/* What is answered and is no file is made by a program. */
+	/* Content that is answered and is not a file is made by a program. */
 	if (has_scan) {
 		observed.has |= ES_URL_KIND;
 		observed.is_dynamic = 1;

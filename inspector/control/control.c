@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The control socket's listening end: makes the socket file, tells a live daemon's from a dead one's, accepts
- * clients up to the bound. What a client sends is client.c's, what it means answer.c's.
+ * clients up to the bound. client.c reads what a client sends, answer.c knows what it means.
  */
 #include "inspector/control/control.h"
 
@@ -43,8 +43,8 @@ static int clear_stale(const struct sockaddr_un *address, struct es_conf_error *
 		return r;
 	}
 	if (!S_ISSOCK(st.st_mode)) {
-		es_conf_error_set(err, "control socket %s: there is a file that is not a socket: expected none",
-				  path);
+		es_conf_error_set(
+			err, "control socket %s: there is a file that is not a socket: expected none", path);
 		return -EEXIST;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -16,7 +16,8 @@ struct es_control_command {
 
 /**
  * struct es_control_client - one connection
- * @in: what has arrived of requests, at most one whole line is handled at a time; @in_size: its room, which grows
+ * @in: what has arrived of requests, at most one whole line is handled at a time; @in_size: its room, which
+ * grows
  * @out: the unsent rest of one reply; while there is one, nothing more is read
  * @closing: close once @out is sent
  */

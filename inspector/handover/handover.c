@@ -74,8 +74,8 @@ __be64 es_handover_mac(const struct es_sipkey *key, const struct es_handover *he
 }
 
 /*
- * The MAC covers all that a UDP checksum would, and the packet inside has its own. IPv6 wants one all the same
- * (RFC 6936): we send it, and do not ask for it.
+ * The MAC covers all that a UDP checksum would, and the packet inside has its own. IPv6 wants one all the
+ * same (RFC 6936): we send it, and do not ask for it.
  */
 static void es_sender_options(int fd, int family)
 {
@@ -287,7 +287,10 @@ static int is_icmp_error(int error)
 	return error == ECONNREFUSED || error == EHOSTUNREACH;
 }
 
-/* Of sending: may it go well if it is tried again at once? ICMP errors have many numbers, icmp_err_convert[] of the kernel. */
+/*
+ * Of sending: may it go well if it is tried again at once? ICMP errors have many numbers, icmp_err_convert[]
+ * of the kernel.
+ */
 static int is_repeated(int error)
 {
 	return error != EAGAIN && error != ENOBUFS && error != ENOMEM && error != EPERM;

@@ -42,8 +42,8 @@ void es_handover_sender_free(struct es_handover_sender **sender);
 
 /**
  * struct es_handover_order - what goes into a message besides the packet (struct es_handover)
- * @cost, @url_key: struct es_request_view's; @url_key is what struct es_handover calls content, where a program's
- * message has the handover's number
+ * @cost, @url_key: struct es_request_view's; @url_key is what struct es_handover calls content, where a
+ * program's message has the handover's number
  * @rejection: of a request that is answered instead of being given to a node; @next_request_seq is then where
  * what the answer acknowledges ends
  * @moved: a later request, of a connection that was on another node
@@ -115,8 +115,9 @@ struct es_handover_back {
  * Returns the packet's length; 0 if there is nothing now; -EBADMSG for a message that is no authentic NACK;
  * -ECONNREFUSED when a message was not received, since no datapath takes handovers there (ICMP port
  * unreachable) or nobody is there (host unreachable, which this node's own kernel says). Routers and kernels
- * tell of some such messages only, RFC 1812 section 4.3.2.8. -ENOMSG for an ICMP error that says something else, or
- * does not quote one of the last messages up to its MAC, which only those know that saw it: it means nothing.
+ * tell of some such messages only, RFC 1812 section 4.3.2.8. -ENOMSG for an ICMP error that says something
+ * else, or does not quote one of the last messages up to its MAC, which only those know that saw it: it means
+ * nothing.
  */
 int es_handover_receive(struct es_handover_sender *sender, const struct es_sipkey *keys,
 			unsigned int key_count, struct es_handover_back *ret);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * TCP packets of both families in userspace. No state, no I/O. IPv4 options never come here: the datapath drops
- * such packets.
+ * TCP packets of both families in userspace. No state, no I/O. IPv4 options never come here: the datapath
+ * drops such packets.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -50,7 +50,7 @@ static int is_v6(const uint8_t *ip)
 	return ip[0] >> 4 == 6;
 }
 
-/* What its IP header says is the packet's length. */
+/* The packet's length by its IP header. */
 static size_t es_ip_total(const uint8_t *ip)
 {
 	return is_v6(ip) ? IPV6_HEADER + (size_t)es_get16(ip + 4) : es_get16(ip + 2);
@@ -86,7 +86,10 @@ static void es_checksums_fill(uint8_t *ip, size_t ip_len, size_t len)
 	es_put16(ip + ip_len + 16, (uint16_t)~es_tcp_sum(ip, ip_len, len));
 }
 
-/* RFC 8200 section 4: options are passed over; a fragment or a routing header is none that the datapath lets through. */
+/*
+ * RFC 8200 section 4: options are passed over; a fragment or a routing header is none that the datapath lets
+ * through.
+ */
 static size_t es_ipv6_header_len(const uint8_t *ip, size_t len)
 {
 	size_t at = IPV6_HEADER;

@@ -4,7 +4,8 @@
 
 /*
  * Client packets as the inspector gets them: parsing, checksums, cutting merged packets into segments again,
- * and the one packet that the inspector makes itself (a RST for a request that no node can serve). IPv4 and IPv6.
+ * and the one packet that the inspector makes itself (a RST for a request that no node can serve). IPv4 and
+ * IPv6.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Raw sockets to clients. IPPROTO_RAW takes packets with their header, in both families (raw(7); net/ipv6/raw.c).
+ * Raw sockets to clients. IPPROTO_RAW takes packets with their header, in both families (raw(7);
+ * net/ipv6/raw.c).
  */
 #include <errno.h>
 #include <netinet/in.h>

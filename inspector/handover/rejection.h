@@ -11,8 +11,8 @@
  * @retry_after_s: 0 for none; @is_head: the answer has no body; @protocol: an enum es_http_result: what the
  * client understands
  * @by: who refuses it, an enum es_rules_by or beyond
- * @body: text of the answer (rules/rules.h); NULL: the status in words; @type: its Content-Type, and it is sent as it is; NULL: it is
- * one line, without its end
+ * @body: text of the answer (rules/rules.h); NULL: the status in words; @type: its Content-Type, and it is
+ * sent as it is; NULL: it is one line, without its end
  * @at_s: when it was refused, in seconds since 1970: the answer is the same each time
  * @more_bytes: with ES_ROUTE_MORE instead: ask again when the request has so many
  */

@@ -42,7 +42,7 @@ static enum es_answer_result judge_status(struct es_answer *a, const struct es_c
 	return conf->body[0] ? ES_ANSWER_MORE : ES_ANSWER_RIGHT;
 }
 
-/* Of an answer 1xx, up to its empty line. */
+/* Pass over an answer 1xx, up to its empty line. */
 static enum es_answer_result pass_over(struct es_answer *a, char byte, char *why)
 {
 	if (++a->passed > ES_ANSWER_INTERIM_BYTES)
@@ -74,7 +74,10 @@ static enum es_answer_result read_head(struct es_answer *a, char byte, char *why
 	a->line[a->line_len] = 0;
 	if (!strncasecmp(a->line, coding, sizeof(coding) - 1) && strcasestr(a->line, "chunked"))
 		a->is_chunked = 1;
-	/* Of the line of the status at least a blank is left, or nothing where it has no reason: then it is the first one. */
+	/*
+	 * At least a blank is left of the line of the status, or nothing where it has no reason: then it is
+	 * the first one.
+	 */
 	a->is_body = !a->line_len && a->is_line;
 	a->is_line = 1;
 	a->line_len = 0;

@@ -3,8 +3,8 @@
 #define ES_HEALTH_ANSWER_H
 
 /*
- * What a server answers to a check by HTTP: its status, and whether its body has a text. Of an answer without such a
- * text to look for, the status is all that is read.
+ * A server's answer to a check by HTTP: its status, and whether its body has a text. Without such a text to
+ * look for, the status is all that is read.
  */
 #include "inspector/config/config.h"
 #include "inspector/http/chunked.h"
@@ -48,12 +48,16 @@ struct es_answer {
 
 /**
  * es_answer_read() - the next @len bytes of it
- * @answer: all zeros before the first; @why: of ES_ANSWER_WHY_SIZE bytes, says what is wrong with ES_ANSWER_WRONG
+ * @answer: all zeros before the first; @why: of ES_ANSWER_WHY_SIZE bytes, says what is wrong with
+ * ES_ANSWER_WRONG
  */
 enum es_answer_result es_answer_read(struct es_answer *answer, const struct es_conf_check *conf,
 				     const char *bytes, size_t len, char *why);
 
-/* es_answer_ended() - says why it is wrong when no more of it comes, or not in time (@within_ms; 0: its connection has ended) */
+/*
+ * es_answer_ended() - says why it is wrong when no more of it comes, or not in time (@within_ms; 0: its
+ * connection has ended)
+ */
 void es_answer_ended(const struct es_answer *answer, const struct es_conf_check *conf, unsigned int within_ms,
 		     char *why);
 

@@ -333,8 +333,8 @@ static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
 }
 
 /*
- * Has the queue moved since the check began, or since this was asked last? It may be in any that is not empty: of several
- * processes that listen, those that work say nothing of one that hangs.
+ * Has the queue moved since the check began, or since this was asked last? It may be in any that is not
+ * empty: of several processes that listen, those that work say nothing of one that hangs.
  */
 static int queue_moves(struct es_check *check)
 {
@@ -358,7 +358,10 @@ static enum es_check_result look_accepted(struct es_check *check)
 
 	if (waits == 1) {
 		es_sock_diag_listeners(on_listener, check);
-		/* Its listening socket was closed. One that was accepted and closed since that look has no error. */
+		/*
+		 * Its listening socket was closed. One that was accepted and closed since that look has no
+		 * error.
+		 */
 		if (poll(&fd, 1, 0) > 0 && (fd.revents & POLLERR))
 			return failed(check, "the connection was ended before it was accepted");
 		return ES_CHECK_PENDING;
@@ -420,8 +423,8 @@ static enum es_check_result go_on(struct es_check *check, unsigned long long now
 		if (error)
 			return failed(check, "no connection: %s", strerror(error));
 		check->is_connected = 1;
-		/* Whoever accepts it finds its end, and waits for nothing: nobody looks here at that very moment. By HTTP a server
-		 * might take it for the client's going away. */
+		/* Whoever accepts it finds its end, and waits for nothing: nobody looks here at that very
+		 * moment. By HTTP a server might take it for the client's going away. */
 		if (!es_conf_check_is_http(&check->conf))
 			shutdown(check->fd, SHUT_WR);
 		check->duration_s = (double)(now_ns - check->began_ns) / 1e9;

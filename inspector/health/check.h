@@ -3,19 +3,22 @@
 #define ES_HEALTH_CHECK_H
 
 /*
- * One check of a service's server on this node: a connection to an address of the service, which the kernel routes by lo,
- * so no packet of it leaves and none meets the datapath's programs. A kernel makes a connection whether or not the
- * server still lives, so the connection must be accepted in time, too. It waits behind those of clients, so it is
- * accepted only when the accept queue has drained that far. One that nobody accepts is kept and looked at again: a
- * server that hangs finds one check in its queue, however long it hung. Nothing here waits.
+ * One check of a service's server on this node: a connection to an address of the service, which the kernel
+ * routes by lo, so no packet of it leaves and none meets the datapath's programs. A kernel makes a connection
+ * whether or not the server still lives, so the connection must be accepted in time, too. It waits behind
+ * those of clients, so it is accepted only when the accept queue has drained that far. One that nobody
+ * accepts is kept and looked at again: a server that hangs finds one check in its queue, however long it
+ * hung. Nothing here waits.
  *
- * A queue that moves is no hung server, only a busy one. Whether it moves, the kernel's count of what waits there
- * says: only accept() makes it smaller, so no client can (es_check_queue).
+ * A queue that moves is no hung server, only a busy one. Whether it moves, the kernel's count of what waits
+ * there says: only accept() makes it smaller, so no client can (es_check_queue).
  *
- * By HTTPS, TLS is spoken on that connection (tls.h). A server that a check by HTTP finds mute, or that does not understand it, is
- * asked once, on a connection of its own, whether it speaks TLS: that is what people forget to say. It has failed either way.
+ * By HTTPS, TLS is spoken on that connection (tls.h). A server that a check by HTTP finds mute, or that does
+ * not understand it, is asked once, on a connection of its own, whether it speaks TLS: that is what people
+ * forget to say. It has failed either way.
  *
- * A server logs a connection that is reset. So its end is waited for when the check is over (es_check_rest()).
+ * A server logs a connection that is reset. So its end is waited for when the check is over
+ * (es_check_rest()).
  */
 #include "inspector/health/answer.h"
 #include "inspector/health/tls.h"
@@ -33,7 +36,8 @@ enum es_check_result {
 
 /**
  * struct es_check_queue - the accept queues in one of which a check may wait
- * @is_over: there are more of them; @cookie: of each listening socket, by which the kernel tells it from others
+ * @is_over: there are more of them; @cookie: of each listening socket, by which the kernel tells it from
+ * others
  * @waiting: connections, when it was looked at last; @moves: fewer than when it was looked at before
  */
 struct es_check_queue {
@@ -50,14 +54,15 @@ struct es_check_queue {
  * struct es_check - a check, and what became of the last one
  * @port: that is asked; @is_own_port: it is that of the service
  * @fd: of the connection; -1: there is none
- * @rest_fd: of the one before, whose end is waited for; -1: there is none; @rest_left: bytes that may come yet
+ * @rest_fd: of the one before, whose end is waited for; -1: there is none; @rest_left: bytes that may come
+ * yet
  * @accepted_ms: of @elapsed_ms, when it was found that somebody had accepted it
  * @is_shaken: the handshake of TLS is over
  * @is_asking: only whether the server speaks TLS; @speaks: what was found, since a check has passed
  * @elapsed_ms: how long this check has been watched; time in which the daemon slept does not count
  * @duration_s: of the last one that passed: until the connection was made, or, by HTTP, the status was there
- * @is_refused: the last one failed since the kernel refused its connection, at the service's own port: nobody listens for its
- * clients, which none of them can cause
+ * @is_refused: the last one failed since the kernel refused its connection, at the service's own port: nobody
+ * listens for its clients, which none of them can cause
  * @why: why the last one failed
  */
 struct es_check {
@@ -91,7 +96,7 @@ struct es_check {
 void es_check_init(struct es_check *check, const struct es_conf_service *service,
 		   const struct es_addr *address);
 
-/* es_check_begin() - a new one; one that nobody has accepted yet goes on instead. What fails is told by step(). */
+/* es_check_begin() - a new one; one that nobody has accepted yet goes on instead. step() tells what fails. */
 void es_check_begin(struct es_check *check, unsigned long long now_ns);
 
 /**
@@ -115,7 +120,9 @@ static inline int es_check_wants_write(const struct es_check *check)
  */
 int es_check_rest(struct es_check *check);
 
-/* es_check_rest_end() - reset that connection, if it has not ended: at the latest when the next check begins */
+/*
+ * es_check_rest_end() - reset that connection, if it has not ended: at the latest when the next check begins
+ */
 void es_check_rest_end(struct es_check *check);
 
 /* es_check_end() - reset its connections, if there are any; nothing of it is left in memory */

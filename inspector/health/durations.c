@@ -68,7 +68,7 @@ unsigned long long es_durations_lately_us(const struct es_durations_lately *l, d
 					  unsigned long long now_ns)
 {
 	unsigned long long age_ns = now_ns - l->begun_ns, total = 0, rank;
-	/* What is counted as new may be of before by now, and what was before, forgotten. */
+	/* The newer generation may have become the older one by now, and the older one may have expired. */
 	int generations = age_ns < GENERATION_NS ? 2 : age_ns < 2 * GENERATION_NS ? 1 : 0;
 
 	for (int g = 0; g < generations; g++)

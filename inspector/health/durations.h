@@ -3,8 +3,8 @@
 #define ES_HEALTH_DURATIONS_H
 
 /*
- * How long responses took: since the start, by the bounds that the metrics have; and lately, finely enough that a
- * quantile of it is right to about 6%.
+ * How long responses took: since the start, by the bounds that the metrics have; and lately, finely enough
+ * that a quantile of it is right to about 6%.
  */
 
 #define ES_DURATION_BOUNDS 16
@@ -20,7 +20,9 @@ struct es_durations {
 
 void es_durations_add(struct es_durations *durations, unsigned long long took_ns);
 
-/* Of microseconds: each one below 16; from there on, eight buckets for each power of two, up to 2^36 us, 19 hours. */
+/*
+ * Buckets of microseconds: one for each below 16, then eight for each power of two, up to 2^36 us, 19 hours.
+ */
 #define ES_DURATION_FINE (16 + 8 * 32)
 
 /**
@@ -37,7 +39,7 @@ void es_durations_lately_add(struct es_durations_lately *lately, unsigned long l
 
 /**
  * es_durations_lately_us() - what the share @quantile of them stayed below, in microseconds
- * @quantile: above 0, up to 1. Of few, it is the longest. 0: there were none.
+ * @quantile: above 0, up to 1. If there were few, it is the longest. 0: there were none.
  */
 unsigned long long es_durations_lately_us(const struct es_durations_lately *lately, double quantile,
 					  unsigned long long now_ns);

@@ -3,14 +3,17 @@
 #define ES_HEALTH_OUTLIER_H
 
 /*
- * Whether what a server answers puts its node out: a node judges its own server by the responses of an interval, and goes if it
- * gets a place (place.h). A node that is out gets no requests, so nothing says whether its server is well again: it returns on
- * probation, and goes again as soon as enough responses say that nothing has changed.
+ * Whether what a server answers puts its node out: a node judges its own server by the responses of an
+ * interval, and goes if it gets a place (place.h). A node that is out gets no requests, so nothing says
+ * whether its server is well again: it returns on probation, and goes again as soon as enough responses say
+ * that nothing has changed.
  */
 #include "inspector/config/config.h"
 #include "inspector/health/place.h"
 
-/* struct es_outlier_counts - since the daemon's start; @timed: responses whose time is known, @slow: those beyond slow_ms
+/*
+ * struct es_outlier_counts - since the daemon's start; @timed: responses whose time is known, @slow: those
+ * beyond slow_ms
  */
 struct es_outlier_counts {
 	unsigned long long responses;

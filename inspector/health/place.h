@@ -3,15 +3,19 @@
 #define ES_HEALTH_PLACE_H
 
 /*
- * A place among the nodes of a service that may be out at once, for a reason that clients or the network can cause
- * (outlier.h, vanishing.h, and what a check finds but that nobody listens). Such a reason may hold on all nodes at the same
- * moment, and must not put all of them out: a node first claims a place, and all see that before it goes; while it claims, it
- * serves. Of two that claim at once, the one with the lower number has the place, by the same rule on both. The last node
- * that serves never goes. A node that is out gets no requests, so where these are what tells how it is, it returns by time,
- * and goes again for twice as long if nothing has changed.
+ * A place among the nodes of a service that may be out at once, for a reason that clients or the network can
+ * cause (outlier.h, vanishing.h, and what a check finds but that nobody listens). Such a reason may hold on
+ * all nodes at the same moment, and must not put all of them out: a node first claims a place, and all see
+ * that before it goes; while it claims, it serves. If two claim at once, the one with the lower number has
+ * the place, by the same rule on both. The last node that serves never goes. A node that is out gets no
+ * requests, so where these are what tells how it is, it returns by time, and goes again for twice as long if
+ * nothing has changed.
  */
 
-/* How long a claim is seen before it holds: some messages of each node to each other, of which one or two may be lost. */
+/*
+ * How long a claim is seen before it holds: some messages of each node to each other, of which one or two may
+ * be lost.
+ */
 #define ES_PLACE_CLAIM_MS 2000
 
 /**
@@ -26,7 +30,8 @@ struct es_place_others {
 	unsigned int after;
 };
 
-/* struct es_place_limits - @max_out: nodes that may serve nothing of the service; @out_s: so long a node is out the first time,
+/* struct es_place_limits - @max_out: nodes that may serve nothing of the service; @out_s: so long a node is
+ * out the first time,
  * @out_max_s: and so long at most; @out_s 0: until es_place_is_well() */
 struct es_place_limits {
 	unsigned int max_out;
@@ -51,7 +56,8 @@ enum es_place_news {
 
 /**
  * struct es_place - of one service on this node; all zeros at first
- * @until_ms: the end of a claim, or of being out; @calm_ms: when it is forgotten that it was out, if it is well then
+ * @until_ms: the end of a claim, or of being out; @calm_ms: when it is forgotten that it was out, if it is
+ * well then
  * @hold_s: for how long it was put out last; 0: that is forgotten, or it never was
  * @ejections, @kept: how often it went out, and how often it stayed because of max_out
  */

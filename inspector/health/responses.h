@@ -3,10 +3,10 @@
 #define ES_HEALTH_RESPONSES_H
 
 /*
- * What a server answers, and how long it takes. The datapath tells the status of each response that is complete, and how
- * long ago its request was given to the server. Requests that get no response that can be read are not among them. By
- * Little's law the requests in hand, added up over the time, are the times that all requests took, added up: a mean of
- * all.
+ * A server's answers, and how long they take. The datapath tells the status of each response that is
+ * complete, and how long ago its request was given to the server. Requests that get no response that can be
+ * read are not among them. By Little's law the requests in hand, added up over the time, are the times that
+ * all requests took, added up: a mean of all.
  */
 #include "inspector/health/durations.h"
 
@@ -23,7 +23,8 @@ extern const char *const es_response_class_name[ES_RESPONSE_CLASSES];
 
 /**
  * struct es_responses - of one service on this node, since the daemon's start
- * @count: by class; @bytes: of all of them, with their heads; @durations: of those whose time is known; @busy_s: request-seconds that were spent
+ * @count: by class; @bytes: of all of them, with their heads; @durations: of those whose time is known;
+ * @busy_s: request-seconds that were spent
  * @active: requests in hand at @at_ns, when they were counted last; 0: never
  */
 struct es_responses {
@@ -35,7 +36,10 @@ struct es_responses {
 	unsigned long long at_ns;
 };
 
-/* es_responses_add() - one of @bytes is complete, which took so long, 0: not known; a status that has no class does not count */
+/*
+ * es_responses_add() - one of @bytes is complete, which took so long, 0: not known; a status that has no
+ * class does not count
+ */
 void es_responses_add(struct es_responses *responses, unsigned int status, unsigned int bytes,
 		      unsigned long long took_ns);
 

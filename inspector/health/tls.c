@@ -62,7 +62,7 @@ static int name_set(SSL *ssl, const char *host)
 	return SSL_set1_host(ssl, name) && SSL_set_tlsext_host_name(ssl, name);
 }
 
-/* What the server says is TLS as far as OpenSSL takes it for a message. */
+/* The server speaks TLS as far as OpenSSL takes what it says for a message. */
 static void on_message(int is_sent, int version, int type, const void *bytes, size_t len, SSL *ssl, void *arg)
 {
 	struct es_tls *tls = arg;
@@ -97,7 +97,7 @@ int es_tls_open(struct es_tls *tls, int fd, const char *ca_file, const char *hos
 	return 0;
 }
 
-/* Of a call that returned @rc. */
+/* The result of a call that returned @rc. */
 static int result_of(struct es_tls *tls, int rc, char *why)
 {
 	int failed = errno, error = SSL_get_error(tls->ssl, rc);

@@ -3,8 +3,8 @@
 #define ES_HEALTH_TLS_H
 
 /*
- * TLS on the connection of a check, by OpenSSL. Nothing here waits: the socket must not block. A process that uses it
- * ignores SIGPIPE.
+ * TLS on the connection of a check, by OpenSSL. Nothing here waits: the socket must not block. A process that
+ * uses it ignores SIGPIPE.
  */
 #include <stddef.h>
 #include <sys/types.h>

@@ -70,8 +70,9 @@ static void add(const struct es_vanishing *v, unsigned int at, unsigned long lon
 }
 
 /*
- * Where nobody is heard, nothing is lost with the node, so a few requests of anybody will do. Else most clients must be lost
- * here, and clients of several networks: no one can bring that about by being refused here alone.
+ * Where nobody is heard, nothing is lost with the node, so a few requests of anybody will do. Else most
+ * clients must be lost here, and clients of several networks: no one can bring that about by being refused
+ * here alone.
  */
 int es_vanishing_is_bad(const struct es_vanishing *v, unsigned long long now_ms)
 {
@@ -101,7 +102,9 @@ enum es_place_news es_vanishing_look(struct es_vanishing *v, unsigned int max_ou
 			return es_place_claim(&v->place, &limits, others, now_ms);
 	}
 	news = es_place_look(&v->place, &limits, others, now_ms);
-	/* What is told after it has come back decides, and not what its clients have repeated meanwhile. */
+	/*
+	 * Only what is told after it has come back decides, and not what its clients have repeated meanwhile.
+	 */
 	if (news == ES_PLACE_RETURNS || news == ES_PLACE_RECALLED)
 		v->count = 0;
 	return news;

@@ -3,11 +3,12 @@
 #define ES_HEALTH_VANISHING_H
 
 /*
- * Whether connections that are made on this node for a service are heard of again. A rule that no look finds (a packet filter,
- * address translation, whatever stands between us and the server) swallows the packets that sockets are to be made of. The
- * node itself cannot tell that from clients whom every node refuses, and who could take them all out of service: the inspecting
- * nodes can (inspector/inspect/unheard.h), and tell it of requests that vanished here whose clients were heard elsewhere, and of
- * some that were heard here. It goes if it gets a place (place.h).
+ * Whether connections that are made on this node for a service are heard of again. A rule that no look finds
+ * (a packet filter, address translation, whatever stands between us and the server) swallows the packets that
+ * sockets are to be made of. The node itself cannot tell that from clients whom every node refuses, and who
+ * could take them all out of service: the inspecting nodes can (inspector/inspect/unheard.h), and tell it of
+ * requests that vanished here whose clients were heard elsewhere, and of some that were heard here. It goes
+ * if it gets a place (place.h).
  */
 #include "kmod/core/types.h"
 #include "inspector/health/place.h"
@@ -22,7 +23,10 @@
 #define ES_VANISHING_OUT_S     10
 #define ES_VANISHING_OUT_MAX_S 320
 
-/* struct es_vanishing_event - @address, @prefix: hashes of a client's address and network; @request: 0: it was heard */
+/*
+ * struct es_vanishing_event - @address, @prefix: hashes of a client's address and network; @request: 0: it
+ * was heard
+ */
 struct es_vanishing_event {
 	__u64 at_ms;
 	__u64 address;
@@ -37,13 +41,18 @@ struct es_vanishing {
 	unsigned long long count;
 };
 
-/* es_vanishing_note() - what an inspecting node tells, at @event->at_ms; a request that is known counts once */
+/*
+ * es_vanishing_note() - what an inspecting node tells, at @event->at_ms; a request that is known counts once
+ */
 void es_vanishing_note(struct es_vanishing *vanishing, const struct es_vanishing_event *event);
 
 /* es_vanishing_is_bad() - are connections made here not heard of, as far as is known at @now_ms? */
 int es_vanishing_is_bad(const struct es_vanishing *vanishing, unsigned long long now_ms);
 
-/* es_vanishing_look() - what follows, about once a second; of the limits of vanishing, @max_out is the service's */
+/*
+ * es_vanishing_look() - what follows, about once a second; of the limits of vanishing, @max_out is the
+ * service's
+ */
 enum es_place_news es_vanishing_look(struct es_vanishing *vanishing, unsigned int max_out,
 				     const struct es_place_others *others, unsigned long long now_ms);
 

@@ -3,8 +3,8 @@
 #define ES_HEALTH_VERDICT_H
 
 /*
- * What a row of checks says of a server: one alone changes nothing, so chance does not move requests about. Where nothing
- * is known yet, the first one decides.
+ * The verdict of a row of checks on a server: one alone changes nothing, so chance does not move requests
+ * about. Where nothing is known yet, the first one decides.
  */
 
 /**
@@ -21,7 +21,8 @@ struct es_verdict {
 
 /**
  * es_verdict_add() - a check has passed or not
- * @rise, @fall: so many that pass, or fail, change the verdict. Returns whether this one did, or was the first.
+ * @rise, @fall: so many that pass, or fail, change the verdict. Returns whether this one did, or was the
+ * first.
  */
 int es_verdict_add(struct es_verdict *verdict, int passed, unsigned int rise, unsigned int fall);
 

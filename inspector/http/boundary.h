@@ -31,8 +31,8 @@ void es_boundary_find(const struct es_http_head *head, const char *text, size_t 
 
 /**
  * es_boundary_is_reached() - does the client send nothing more before it hears something from the server?
- * That is so behind the end of a request, and behind a head with Expect: 100-continue. What cannot be told may go on. Once 1, it is 1 for
- * all longer texts.
+ * That is so after the end of a request, and after a head with Expect: 100-continue. A text that does not
+ * tell may go on. Once 1, it is 1 for all longer texts.
  */
 int es_boundary_is_reached(const struct es_http_head *head, const char *text, size_t len);
 

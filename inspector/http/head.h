@@ -10,9 +10,9 @@
  * alone, however they were cut. Nothing is allocated and nothing is copied; no function here can fail.
  *
  * Two questions are kept apart. *Where should this request go?* is answered with whatever can be read. *Where
- * does the next request start?* is answered only if every conforming or lenient server must agree. What
- * differs between servers (request smuggling, RFC 9112 section 11.2) makes the head ambiguous: it is routed,
- * and its connection is pinned.
+ * does the next request start?* is answered only if every conforming or lenient server must agree. A head
+ * that servers read differently (request smuggling, RFC 9112 section 11.2) is ambiguous: it is routed, and
+ * its connection is pinned.
  */
 
 #include <stdbool.h>
@@ -94,7 +94,7 @@ enum es_http_target_form {
 	ES_HTTP_TARGET_ASTERISK,  /* *, only with OPTIONS: no path */
 };
 
-/* What follows the head, RFC 9112 section 6.3. */
+/* The body after the head, RFC 9112 section 6.3. */
 enum es_http_body {
 	ES_HTTP_BODY_UNKNOWN, /* undecided, ambiguous, or a tunnel (CONNECT) */
 	ES_HTTP_BODY_NONE,    /* no byte: the next request starts at head_len_bytes */

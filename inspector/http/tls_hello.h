@@ -6,7 +6,7 @@
  * The ClientHello that begins a TLS connection, from a buffer that grows: server name and ALPN list, which is
  * all that routing needs (RFC 8446 sections 4.1.2 and 5.1, RFC 6066 section 3, RFC 7301). The message may be
  * cut anywhere, into segments and into records. The outcome is a function of the bytes alone; nothing is
- * allocated. What no TLS implementation would take is no hello, and never half of one.
+ * allocated. Bytes that no TLS implementation would take are no hello, and never half of one.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The datagrams by which nodes tell each other their loads: the socket, the signature, the sequence numbers.
- * What is in them is daemon/load.c's.
+ * daemon/load.c fills them.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -168,9 +168,9 @@ static int es_loads_is_authentic(const struct es_loads_message *message, const s
 }
 
 /*
- * What is authentic, and numbered before what was heard, was recorded; or its sender began anew with a clock
- * that is earlier than the one before. That one needs to know. One that has recorded something learns nothing,
- * and the node itself ignores what is no news.
+ * An authentic datagram with a number below the last one was recorded, or its sender began anew with a clock
+ * that is earlier than in its former life. Such a sender needs to know. A recorder learns nothing from the
+ * answer, and the node itself ignores what is not new to it.
  */
 static void es_loads_answer(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			    const struct es_keys *keys, const struct es_loads_message *message)

@@ -5,12 +5,13 @@
 /*
  * Nodes tell each other how busy they are, many times a second: one datagram to each other node, to the
  * handover port, from where the datapath lets it pass (ES_LOADS_MAGIC). Not over the ordered bus: loads need
- * no order, and each message there makes corosync's token run around the ring some dozens of times. What is
- * lost is made up for by the next one.
+ * no order, and each message there makes corosync's token run around the ring some dozens of times. A
+ * datagram that is lost is made up for by the next one.
  *
  * Authentic by SipHash-2-4 under the cluster's handover key, fresh by a sequence number that goes up with the
- * number clock (base/wall.h). Who hears one that is behind the last says what that was, so that a node whose
- * clock is earlier than in its former life knows where to go on, with these and with all that it numbers.
+ * number clock (base/wall.h). A node that receives a number below the last one replies with the last one. So
+ * a node that begins anew with an earlier clock learns where its numbers must continue, of these and of all
+ * that it numbers.
  */
 #include "inspector/cluster/cluster.h"
 #include "inspector/config/keyfile.h"
@@ -41,8 +42,9 @@ _Static_assert(sizeof(struct es_loads_message) == sizeof(struct es_handover), "o
 _Static_assert(ES_WIRE_LOAD_SIZE <= ES_LOADS_PAYLOAD_SIZE, "room for what a node says of itself");
 
 /*
- * Without a bus, the same datagrams say who serves what (inspector/policy/contents.h): a message of this version, whose
- * payload is a struct es_home_wire. A node that does not say that it understands them gets none.
+ * Without a bus, the same datagrams say who serves what (inspector/policy/contents.h): a message of this
+ * version, whose payload is a struct es_home_wire. A node that does not say that it understands them gets
+ * none.
  */
 #define ES_HOMES_VERSION 4
 
@@ -58,12 +60,15 @@ struct es_home_wire {
 _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fills a payload");
 
 /*
- * And what a node's clients were not heard of there (inspector/health/vanishing.h): a struct es_evidence_wire, to one node
- * that says that it understands it.
+ * And what a node's clients were not heard of there (inspector/health/vanishing.h): a struct
+ * es_evidence_wire, to one node that says that it understands it.
  */
 #define ES_EVIDENCE_VERSION 8
 
-/* struct es_evidence_wire - in network byte order; struct es_evidence without the node; @tag: the service's, as above */
+/*
+ * struct es_evidence_wire - in network byte order; struct es_evidence without the node; @tag: the service's,
+ * as above
+ */
 struct es_evidence_wire {
 	__be64 address;
 	__be64 prefix;
@@ -75,9 +80,10 @@ struct es_evidence_wire {
 _Static_assert(sizeof(struct es_evidence_wire) == ES_LOADS_PAYLOAD_SIZE, "it fills a payload");
 
 /*
- * Where requests are refused because of loads, nodes tell each other how many of the requests that they have in hand are
- * connections on which nothing goes on: a message of this version, whose payload is a struct es_idle_wire. One with loads
- * has no room for it. A node that does not say that it understands them gets none.
+ * Where requests are refused because of loads, nodes tell each other how many of the requests that they have
+ * in hand are connections on which nothing goes on: a message of this version, whose payload is a struct
+ * es_idle_wire. One with loads has no room for it. A node that does not say that it understands them gets
+ * none.
  */
 #define ES_IDLE_VERSION 7
 
@@ -87,15 +93,16 @@ struct es_idle_wire {
 };
 
 /*
- * How long a client's packet in a handover message may be that the sender can receive, of what it makes connections, and for
- * which services it has no server. A node that does not say that it understands this gets none, and sends what it always has.
+ * How long a client's packet in a handover message may be that the sender can receive, of what it makes
+ * connections, and for which services it has no server. A node that does not say that it understands this
+ * gets none, and sends what it always has.
  */
 #define ES_TAKES_VERSION 9
 
 /*
- * struct es_takes_wire - in network byte order; @makes: ES_MAKES_*, 0 from a version that does not tell; @lacks: as of struct
- * es_serving, likewise. As the version before takes no message whose length says more than @packet_max, it never does; what is
- * behind is authentic, too.
+ * struct es_takes_wire - in network byte order; @makes: ES_MAKES_*, 0 from a version that does not tell;
+ * @lacks: as of struct es_serving, likewise. As the version before takes no message whose length says more
+ * than @packet_max, it never does; what is behind is authentic, too.
  */
 struct es_takes_wire {
 	__be32 packet_max;
@@ -106,15 +113,16 @@ struct es_takes_wire {
 /**
  * struct es_load_exchange
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
- * @cluster_ifindex: the interface of the nodes' network, which the caller sets; what comes by any other but lo is
- * refused. 0: not known, and all is taken
- * @ifindex: the one by which the last datagram came, 0: not known; @elsewhere_ifindex: by which another node's, authentic,
- * was refused last for that, 0: none
+ * @cluster_ifindex: the interface of the nodes' network, which the caller sets; what comes by any other but
+ * lo is refused. 0: not known, and all is taken
+ * @ifindex: the one by which the last datagram came, 0: not known; @elsewhere_ifindex: by which another
+ * node's, authentic, was refused last for that, 0: none
  * @other: gets what begins as a message and is of another version, with @ctx (inspector/inspect/poison.h,
  * snapshots.h, rate_words.h, inspector/rollout/message.h); returns 0 if it took it; may be NULL
  * @answered_ns: when each node was last told that it is behind
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
- * @home: gets other nodes' words about sets, with @ctx; may be NULL. Likewise @evidence, about requests given to this node,
+ * @home: gets other nodes' words about sets, with @ctx; may be NULL. Likewise @evidence, about requests given
+ * to this node,
  * @idle, what they have of idle connections, and @takes, what they can receive and make connections of
  * @refused: datagrams that were no authentic, fresh message of another node, or came by another interface
  */
@@ -153,7 +161,10 @@ void es_load_exchange_tell(struct es_load_exchange *exchange, const struct es_cl
 			   const struct es_keys *keys, const _Atomic unsigned char *understands,
 			   const struct es_home_wire *word);
 
-/* es_load_exchange_testify() - what was heard, or not, of a request that was given to @node; lost as loads are */
+/*
+ * es_load_exchange_testify() - what was heard, or not, of a request that was given to @node; lost as loads
+ * are
+ */
 void es_load_exchange_testify(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			      const struct es_keys *keys, unsigned int node,
 			      const struct es_evidence_wire *evidence);
@@ -162,7 +173,10 @@ void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct 
 				const struct es_keys *keys, const _Atomic unsigned char *understands,
 				unsigned int idle);
 
-/* es_load_exchange_tell_takes() - what this node can receive, of what it makes connections, and what it lacks, likewise */
+/*
+ * es_load_exchange_tell_takes() - what this node can receive, of what it makes connections, and what it
+ * lacks, likewise
+ */
 void es_load_exchange_tell_takes(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 				 const struct es_keys *keys, const _Atomic unsigned char *understands,
 				 unsigned int packet_max, unsigned int makes, __u64 lacks);

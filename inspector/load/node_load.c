@@ -140,7 +140,9 @@ void es_node_load_read(struct es_node_load *load, unsigned long long now_ns)
 		es_node_load_disks(load, text, elapsed_ns);
 }
 
-/* Does a socket on @address take connections of a service? @is_v6: one of IPv6; on :: it may take IPv4 too. */
+/*
+ * Does a socket on @address take connections of a service? @is_v6: one of IPv6; on :: it may take IPv4 too.
+ */
 static int is_service(const struct es_conf *conf, const struct es_addr *address, int is_v6, unsigned int port)
 {
 	int is_any = !es_addr_is_set(address);

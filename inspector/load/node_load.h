@@ -34,8 +34,8 @@ struct es_node_load {
 
 /**
  * es_node_load_read() - shares since the last reading
- * Reads nothing new within a quarter of a second: the kernel counts in ticks of up to 10 ms. What cannot be
- * read keeps its value.
+ * Reads nothing new within a quarter of a second: the kernel counts in ticks of up to 10 ms. A value that
+ * cannot be read stays as it was.
  */
 void es_node_load_read(struct es_node_load *load, unsigned long long now_ns);
 

@@ -2,7 +2,7 @@
 /* Follows the machine's clock; reads none, sets none. */
 #include "inspector/load/own_clock.h"
 
-/* What was numbered in the same moment, and not heard by who has told. */
+/* Room for numbers of the same moment that the node which told us has not heard. */
 #define OUTRUN_MARGIN_NS 1000000000ULL
 
 void es_own_clock_begin(struct es_own_clock *clock, __u64 kept_wall_ns, __u64 kept_number_ns,

@@ -7,8 +7,8 @@
  * cookies and handover messages are made and judged, which time the other nodes are told, and from which
  * numbers this node's messages go on. All of them are distances to CLOCK_MONOTONIC.
  *
- * A receiver judges what is sent by what the sender told last (es_handover_is_early()). So a clock that was set
- * back is told first, and goes by a moment later; one that was set forward goes first, and is told then.
+ * A receiver judges what is sent by what the sender told last (es_handover_is_early()). So a clock that was
+ * set back is told first, and goes by a moment later; one that was set forward goes first, and is told then.
  */
 #include <linux/types.h>
 
@@ -18,8 +18,8 @@
 /**
  * struct es_own_clock
  * @wall_ns: what this node goes by; @told_ns: what it tells
- * @before_ns: what it went by before the last step, which is good until @before_until_ns, CLOCK_MONOTONIC: who
- * was given a cookie then may come with it
+ * @before_ns: what it went by before the last step, which is good until @before_until_ns, CLOCK_MONOTONIC:
+ * who was given a cookie then may come with it
  * @number_ns: of the number clock. It is never behind the wall clock, and never goes back.
  * @step_ns: by how much the clock was set at the last look, 0: it was not
  */

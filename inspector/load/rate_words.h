@@ -3,16 +3,17 @@
 #define ES_RATE_WORDS_H
 
 /*
- * What nodes tell each other of requests that they have admitted (rules/rates.h): datagrams that go where loads go, and begin as
- * those do (ES_LOADS_MAGIC). Authentic by SipHash-2-4 under the cluster's handover key, over all of the datagram; fresh by
- * @sequence, which goes up with the number clock. A version that does not know them ignores them, and does not know the
- * key rate either. What is lost is not said again.
+ * Nodes tell each other of requests that they have admitted (rules/rates.h), in datagrams that go where loads
+ * go, and begin as those do (ES_LOADS_MAGIC). Authentic by SipHash-2-4 under the cluster's handover key, over
+ * all of the datagram; fresh by
+ * @sequence, which goes up with the number clock. A version that does not know them ignores them, and does
+ * not know the key rate either. A word that is lost is not said again.
  */
 #include "inspector/config/keyfile.h"
 #include "inspector/rules/rates.h"
 #include "kmod/core/handover.h"
 
-#define ES_RATES_VERSION   12 /* of what begins with ES_LOADS_MAGIC; see inspector/load/exchange.h for others */
+#define ES_RATES_VERSION   12 /* others of ES_LOADS_MAGIC: inspector/load/exchange.h */
 #define ES_RATES_WORDS_MAX 40
 
 struct es_rate_wire {
@@ -22,7 +23,10 @@ struct es_rate_wire {
 	__be32 spare;
 };
 
-/* struct es_rates_message - in network byte order; the header is as long as a handover message's, which the datapath reads first */
+/*
+ * struct es_rates_message - in network byte order; the header is as long as a handover message's, which the
+ * datapath reads first
+ */
 struct es_rates_message {
 	__be32 magic;
 	__u8 version;
@@ -41,7 +45,8 @@ size_t es_rates_message_make(struct es_rates_message *message, unsigned int self
 			     const struct es_sipkey *key);
 
 /**
- * es_rates_message_read() - is it an authentic message of another node, newer than @heard (by node), which it is noted in?
+ * es_rates_message_read() - is it an authentic message of another node, newer than @heard (by node), which it
+ * is noted in?
  * @ret_words: room for ES_RATES_WORDS_MAX. Returns how many words, or -EBADMSG.
  */
 int es_rates_message_read(const void *data, size_t len, unsigned int self, unsigned int node_count,

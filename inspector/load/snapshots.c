@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Questions and answers of nodes that tell each other how they are: their datagrams, and how parts become a text. */
+/*
+ * Questions and answers of nodes that tell each other how they are: their datagrams, and how parts become a
+ * text.
+ */
 #include <errno.h>
 #include <string.h>
 #include "inspector/base/datagram_mac.h"

@@ -3,11 +3,11 @@
 #define ES_SNAPSHOTS_H
 
 /*
- * What a node says of itself when another one asks, for people who look at the whole cluster: a text of some kilobytes
- * (JSON, docs/json.md), in as many datagrams as it takes. They go where loads go, and begin as those do
- * (ES_LOADS_MAGIC); a version that does not know them ignores them. Authentic by SipHash-2-4 under the cluster's
- * handover key, over all of the datagram. An answer is fresh since it has the number of a question that this node
- * asked a moment ago. What is lost is asked for again with the next question.
+ * A node's account of itself when another one asks, for people who look at the whole cluster: a text of some
+ * kilobytes (JSON, docs/json.md), in as many datagrams as it takes. They go where loads go, and begin as
+ * those do (ES_LOADS_MAGIC); a version that does not know them ignores them. Authentic by SipHash-2-4 under
+ * the cluster's handover key, over all of the datagram. An answer is fresh since it has the number of a
+ * question that this node asked a moment ago. A part that is lost is asked for again with the next question.
  */
 #include <stddef.h>
 #include "inspector/config/keyfile.h"
@@ -19,12 +19,13 @@
 #define ES_SNAPSHOT_PART_BYTES 1024
 #define ES_SNAPSHOT_PARTS      (ES_SNAPSHOT_MAX / ES_SNAPSHOT_PART_BYTES)
 
-/* Who asks more often gets no answer. */
+/* A node that asks more often gets no answer. */
 #define ES_SNAPSHOT_ANSWER_NS 250000000ULL
 
-/* A question of ES_SNAPSHOT_ASK_SETTINGS is answered with the node's settings (member/settings.h), unless the asker knows
- * them; only nodes of ES_WIRE_UNDERSTANDS_ROLLOUTS know these two kinds. One of ES_SNAPSHOT_ASK_HISTORY is answered with the
- * node's last ten minutes (daemon/history.h); a version that does not know these two ignores them. */
+/* A question of ES_SNAPSHOT_ASK_SETTINGS is answered with the node's settings (member/settings.h), unless the
+ * asker knows them; only nodes of ES_WIRE_UNDERSTANDS_ROLLOUTS know these two kinds. One of
+ * ES_SNAPSHOT_ASK_HISTORY is answered with the node's last ten minutes (daemon/history.h); a version that
+ * does not know these two ignores them. */
 enum es_snapshot_kind {
 	ES_SNAPSHOT_ASK,
 	ES_SNAPSHOT_PART,
@@ -38,7 +39,8 @@ enum es_snapshot_kind {
 	30720 /* bytes of the longest, a history: fewer parts than an unsigned int has bits */
 
 /**
- * struct es_snapshot_header - in network byte order; as long as a handover message's, which the datapath reads first
+ * struct es_snapshot_header - in network byte order; as long as a handover message's, which the datapath
+ * reads first
  * @source, @target: nodes; @number: the question's, which each answer repeats
  * @total: bytes of the whole text; @len: of this part, which follows the header; @part: which one, from 0
  * @known: of a question for settings, es_snapshot_digest() of those that the asker has
@@ -77,7 +79,10 @@ size_t es_snapshot_part(struct es_snapshot_message *message, unsigned int self, 
 			unsigned long long number, const char *text, size_t len, unsigned int part,
 			const struct es_sipkey *key);
 
-/* es_snapshot_settings_ask(), es_snapshot_settings_part() - the same of settings, up to ES_SNAPSHOT_TEXT_MAX bytes */
+/*
+ * es_snapshot_settings_ask(), es_snapshot_settings_part() - the same of settings, up to ES_SNAPSHOT_TEXT_MAX
+ * bytes
+ */
 size_t es_snapshot_settings_ask(struct es_snapshot_message *message, unsigned int self, unsigned int target,
 				unsigned long long number, unsigned long long known,
 				const struct es_sipkey *key);
@@ -85,7 +90,10 @@ size_t es_snapshot_settings_part(struct es_snapshot_message *message, unsigned i
 				 unsigned long long number, const char *text, size_t len, unsigned int part,
 				 const struct es_sipkey *key);
 
-/* es_snapshot_history_ask(), es_snapshot_history_part() - the same of a history, up to ES_SNAPSHOT_HISTORY_MAX bytes */
+/*
+ * es_snapshot_history_ask(), es_snapshot_history_part() - the same of a history, up to
+ * ES_SNAPSHOT_HISTORY_MAX bytes
+ */
 size_t es_snapshot_history_ask(struct es_snapshot_message *message, unsigned int self, unsigned int target,
 			       unsigned long long number, const struct es_sipkey *key);
 size_t es_snapshot_history_part(struct es_snapshot_message *message, unsigned int self, unsigned int target,
@@ -113,7 +121,10 @@ struct es_snapshot_inbox {
 /* es_snapshot_expect() - a question with this number has been asked; forgets what came for the one before */
 void es_snapshot_expect(struct es_snapshot_inbox *inbox, unsigned long long number);
 
-/* es_snapshot_take() - a part came. Returns 1 if all is there now (once), else 0; -EBADMSG: not asked for, or wrong. */
+/*
+ * es_snapshot_take() - a part came. Returns 1 if all is there now (once), else 0; -EBADMSG: not asked for, or
+ * wrong.
+ */
 int es_snapshot_take(struct es_snapshot_inbox *inbox, const struct es_snapshot_message *message);
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The file of what was set by hand, and its words. What it does to the cluster is daemon/by_hand.c's. */
+/*
+ * The file of settings that were made by hand, and its words. daemon/by_hand.c knows what they do to the
+ * cluster.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,11 +4,11 @@
 
 /*
  * The decision that a node which joins may take its share of the ring. The bus may go by another network than
- * handovers do, so a node with a wrong cluster_interface, or with a cable or a firewall that is wrong there, would
- * join, and what it inspects or is given would be lost. While another member serves, such a node is a member without
- * a share until it has heard another node by its cluster interface: the datagrams with loads, which all versions send.
- * While nobody serves it takes its share all the same: the first machine after a power cut hears nobody, and a
- * cluster whose cluster network is dead has one node at least that serves.
+ * handovers do, so a node with a wrong cluster_interface, or with a cable or a firewall that is wrong there,
+ * would join, and what it inspects or is given would be lost. While another member serves, such a node is a
+ * member without a share until it has heard another node by its cluster interface: the datagrams with loads,
+ * which all versions send. While nobody serves it takes its share all the same: the first machine after a
+ * power cut hears nobody, and a cluster whose cluster network is dead has one node at least that serves.
  *
  * Once it has its share it keeps that: if the network of all fails later, they serve what they inspect.
  *
@@ -44,7 +44,8 @@ enum es_cluster_link_turn {
 
 /**
  * es_cluster_link_look() - call it often
- * @is_settled: a ring is in force, so it is known who serves; @another_serves: another member has a share of it
+ * @is_settled: a ring is in force, so it is known who serves; @another_serves: another member has a share of
+ * it
  */
 enum es_cluster_link_turn es_cluster_link_look(struct es_cluster_link *link, int is_heard, int is_settled,
 					       int another_serves, uint64_t now_ms);

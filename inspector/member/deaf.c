@@ -34,7 +34,10 @@ static int is_deaf_to_mac(struct es_deaf *d, const struct es_deaf_signs *signs, 
 		d->mac_ms = now_ms;
 	} else if (signs->clients != d->clients) {
 		d->mac_ms = now_ms;
-		/* Clients are heard and those nodes are not: it is not for this node's port that they are missed. */
+		/*
+		 * Clients are heard and those nodes are not: it is not for this node's port that they are
+		 * missed.
+		 */
 		if (now_ms - signs->probe_ms >= ES_DEAF_AFTER_MS)
 			d->is_met = 0;
 	} else if (!signs->others_are_there && d->kind != ES_DEAF_MAC) {

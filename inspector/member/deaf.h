@@ -4,11 +4,11 @@
 
 /*
  * The decision that a node does not hear the clients' network. One whose interface receives nothing at all is
- * deaf; so is one that receives broadcasts only, because the switch has forgotten the cluster MAC for its port
- * (IGMP snooping): then clients find the address, and this node does not hear what they send there.
+ * deaf; so is one that receives broadcasts only, because the switch has forgotten the cluster MAC for its
+ * port (IGMP snooping): then clients find the address, and this node does not hear what they send there.
  *
- * What is sent to the cluster MAC: the other nodes' frames, eight times a second, and the clients' packets. The
- * first are proof enough while they come. That they stop is evidence against this node's port only if the nodes
+ * Frames to the cluster MAC are the other nodes', eight times a second, and the clients' packets. The first
+ * are proof enough while they come. That they stop is evidence against this node's port only if the nodes
  * that sent them are there still, and no client is heard either.
  *
  * Pure: counters and clocks are the caller's (public_link.c).
@@ -16,7 +16,10 @@
 #include <stdint.h>
 
 #define ES_DEAF_AFTER_MS 1500
-/* A node that left, and then hears of no other node for so long, is the last one: it may hear as little as it likes. */
+/*
+ * A node that left, and then hears of no other node for so long, is the last one: it may hear as little as it
+ * likes.
+ */
 #define ES_DEAF_ALONE_MS 5000
 
 enum es_deaf_kind {
@@ -48,8 +51,8 @@ struct es_deaf {
  * struct es_deaf_signs - what is known at this moment
  * @any: frames that the interface has received; @clients: of those, clients' packets to a service address
  * @probe_ms: when the last frame of another node came, 0: never
- * @has_others: there are other members; @others_are_there: one whose frames have been heard tells its load, by
- * another network
+ * @has_others: there are other members; @others_are_there: one whose frames have been heard tells its load,
+ * by another network
  */
 struct es_deaf_signs {
 	uint64_t any;
@@ -60,8 +63,8 @@ struct es_deaf_signs {
 };
 
 /*
- * es_deaf_begin() - the daemon before this one ended while the node did not hear what is sent to the cluster MAC:
- * it is so still, until something else is known
+ * es_deaf_begin() - the daemon before this one ended while the node did not hear what is sent to the cluster
+ * MAC: it is so still, until something else is known
  */
 void es_deaf_begin(struct es_deaf *deaf, uint64_t clients, uint64_t now_ms);
 

@@ -123,7 +123,7 @@ static void probe_send(struct es_public_link *link, uint64_t now_ms)
 	es_public_link_put(&message, link->ring, link->hearing.self, link->sequence, &word);
 	memcpy(link->frame + ETH_HLEN, &message, sizeof(message));
 	memcpy(to.sll_addr, link->frame, ETH_ALEN);
-	/* What is lost is lost: the next one follows. */
+	/* A frame that is lost is lost: the next one follows. */
 	if (sendto(link->fd, link->frame, sizeof(link->frame), 0, (struct sockaddr *)&to, sizeof(to)) > 0)
 		es_hearing_sent(&link->hearing, now_ms);
 }
@@ -179,7 +179,10 @@ static uint64_t received_read(unsigned int ifindex)
 	return received;
 }
 
-/* Is there a node whose frames should come? Not every version sends them, but those that were missed before do. */
+/*
+ * Is there a node whose frames should come? Not every version sends them, but those that were missed before
+ * do.
+ */
 static int others_are_there(const struct es_public_link *link, const struct es_public_link_others *others)
 {
 	for (unsigned int i = 0; i < link->hearing.count; i++)
@@ -204,7 +207,7 @@ static void deaf_look(struct es_public_link *link, const struct es_public_link_o
 	es_deaf_look(&link->deaf, &signs, now_ms);
 }
 
-/* What is wrong, from when it begins until it is over, or NULL. */
+/* The trouble, from when it begins until it is over, or NULL. */
 static const char *mute_check(struct es_public_link *link, const struct es_conf *conf, uint64_t now_ms)
 {
 	unsigned int one, other;

@@ -5,8 +5,8 @@
 /*
  * Does this node hear the clients' network, and is it heard there? A cable that was pulled has no carrier; a
  * switch that loses everything has one. So each node sends a small frame to the cluster MAC some times a
- * second, which all others receive: one that receives nothing for a while that is sent there, though there are
- * others, is deaf (deaf.h); one that the others do not hear is mute (hearing.h).
+ * second, which all others receive: one that receives nothing for a while that is sent there, though there
+ * are others, is deaf (deaf.h); one that the others do not hear is mute (hearing.h).
  */
 #include <linux/types.h>
 #include <stdint.h>
@@ -56,7 +56,10 @@ struct es_public_link {
 int es_public_link_open(struct es_public_link *link, const struct es_conf *conf, unsigned int self,
 			unsigned int ifindex, const unsigned char *public_mac, const struct es_sipkey *ring);
 
-/* es_public_link_bind() - to another interface, or the same made anew; what was heard stays. Returns 0 or -errno. */
+/*
+ * es_public_link_bind() - to another interface, or the same made anew; what was heard stays. Returns 0 or
+ * -errno.
+ */
 int es_public_link_bind(struct es_public_link *link, unsigned int ifindex, const unsigned char *public_mac);
 
 /* es_public_link_begin_deaf() - after open: so the daemon before this one has ended; @clients as below */
@@ -72,8 +75,8 @@ int es_public_link_get(const struct es_public_link_message *message, const struc
 /**
  * struct es_public_link_others - what is known of the cluster by other ways
  * @has_others: there are members that do the same
- * @is_there: does the node tell its load? @clients: clients' packets that arrived here; with @ctx. Both are asked
- * only when no frame of another node comes.
+ * @is_there: does the node tell its load? @clients: clients' packets that arrived here; with @ctx. Both are
+ * asked only when no frame of another node comes.
  */
 struct es_public_link_others {
 	int has_others;

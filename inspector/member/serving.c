@@ -44,7 +44,7 @@ __attribute__((format(printf, 3, 4))) static void found(struct es_serving *s, en
 	va_end(args);
 }
 
-/* Of one service; what it may tell first is its own. */
+/* A finding about one service; the first is its own to tell. */
 __attribute__((format(printf, 5, 6))) static void found_of(struct es_serving *s, const struct es_conf *conf,
 							   unsigned int service, enum es_trouble trouble,
 							   const char *format, ...)
@@ -126,8 +126,8 @@ static void look_at_addresses(const struct es_conf *conf, struct es_serving *s)
 }
 
 /*
- * struct listening - for which services' address of each family, as bits: any socket listens; and one that the datapath can
- * make connections for
+ * struct listening - for which services' address of each family, as bits: any socket listens; and one that
+ * the datapath can make connections for
  */
 struct listening {
 	const struct es_conf *conf;
@@ -153,7 +153,7 @@ static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
 		}
 }
 
-/* Of the addresses of one family, the first for which only MPTCP listens, and that is not enough. */
+/* Find the first address of a family for which only MPTCP listens, and that is not enough. */
 static void look_for_mptcp(const struct listening *listening, unsigned int family, struct es_serving *s)
 {
 	const struct es_conf *conf = listening->conf;
@@ -170,7 +170,7 @@ static void look_for_mptcp(const struct listening *listening, unsigned int famil
 		}
 }
 
-/* Of the addresses of one family, the first for which nothing listens. */
+/* Find the first address of a family for which nothing listens. */
 static void look_for_none(const struct listening *listening, unsigned int family, struct es_serving *s)
 {
 	const struct es_conf *conf = listening->conf;

@@ -19,23 +19,26 @@ struct es_serving_of {
 
 /**
  * struct es_serving - what was found
- * @elsewhere: a bit for each service that is not on this node, which lacks nothing of theirs. What it is given of them all the
- * same, it serves if it can: who gives may have read a new configuration a moment before.
+ * @elsewhere: a bit for each service that is not on this node, which lacks nothing of theirs. If it is given
+ * a request of theirs all the same, it serves it if it can: the sender may have read a new configuration a
+ * moment before.
  * @refused: a bit for each service for which no connection may be made here (kmod/core/serving.h); where only
  * no server listens, the datapath sees that itself
- * @absent: a bit for each service whose address of IPv4, of IPv6, is missing here: for its clients, none either
- * @listening: a bit for each service for which something usable listens; @listens: the same of its addresses of
- * IPv4, of IPv6. Who asks by an address for which nothing listens is given to another node.
- * @lacks: a bit for each service for which nothing usable listens at one of its addresses, or whose address is missing
- * @failing: a bit for each service whose server fails its check, or for which the node is out (health/place.h) or claims to be,
- * whether or not it is refused
- * @yields: it has, or claims, a place among those that are out, for one of them at least. Others count all of them so: if that is
- * wrong of one, fewer nodes go.
+ * @absent: a bit for each service whose address of IPv4, of IPv6, is missing here: for its clients, none
+ * either
+ * @listening: a bit for each service for which something usable listens; @listens: the same of its addresses
+ * of IPv4, of IPv6. A client of an address for which nothing listens is given to another node.
+ * @lacks: a bit for each service for which nothing usable listens at one of its addresses, or whose address
+ * is missing
+ * @failing: a bit for each service whose server fails its check, or for which the node is out
+ * (health/place.h) or claims to be, whether or not it is refused
+ * @yields: it has, or claims, a place among those that are out, for one of them at least. Others count all of
+ * them so: if that is wrong of one, fewer nodes go.
  * @is_open: what follows from a check is known in a moment, so people are not told yet
  * @inspects_only: no service is on this node
  * @is_down: none of the services that are here can be served
- * @trouble, @text: the first thing that is wrong, be it with one service; and in a line what it is, and what to
- * do; @of: of each service
+ * @trouble, @text: the first thing that is wrong, be it with one service; and in a line what it is, and what
+ * to do; @of: of each service
  */
 struct es_serving {
 	__u64 elsewhere;
@@ -54,8 +57,8 @@ struct es_serving {
 	struct es_serving_of of[ES_CONF_SERVICES_MAX];
 };
 
-/* How a service is here: up; degraded, it serves all the same; down; or a first check, or a place, is waited for;
- * or it is not on this node. */
+/* How a service is here: up; degraded, it serves all the same; down; or a first check, or a place, is waited
+ * for; or it is not on this node. */
 enum es_serving_state {
 	ES_SERVING_UP,
 	ES_SERVING_DEGRADED,
@@ -109,13 +112,15 @@ void es_serving_is_out(struct es_serving *serving, const struct es_conf *conf, u
 		       enum es_trouble trouble, const char *why);
 
 /**
- * es_serving_spares() - nobody else serves @service: what makes no connection certain to be lost is no reason to refuse it
+ * es_serving_spares() - nobody else serves @service: what makes no connection certain to be lost is no reason
+ * to refuse it
  */
 void es_serving_spares(struct es_serving *serving, unsigned int service);
 
 /**
  * es_serving_away() - the services that a node did not serve, of those that it said are @failing
- * @trouble, @yields: what it said with them. While it only claims a place (health/place.h), or is kept, it serves all of them.
+ * @trouble, @yields: what it said with them. While it only claims a place (health/place.h), or is kept, it
+ * serves all of them.
  */
 __u64 es_serving_away(__u64 failing, unsigned int trouble, int yields);
 
@@ -125,7 +130,7 @@ static inline int es_serving_waits(__u64 failing, unsigned int trouble, int yiel
 	return failing && !yields && trouble == ES_TROUBLE_NONE;
 }
 
-/* What a trouble is, in some words, "" for none: all that is known of another node's. */
+/* A trouble in some words, "" for none: all that is known of another node's. */
 const char *es_trouble_text(unsigned int trouble);
 
 #endif

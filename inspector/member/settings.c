@@ -9,7 +9,7 @@
 #include "inspector/config/alike.h"
 #include "inspector/member/settings.h"
 
-/* Of the messages between nodes: handover header and bus. */
+/* The version of the messages between nodes: handover header and bus. */
 #define ES_PROTOCOL 3
 
 /* Bytes that the lines of rules leave to what comes after them: a rule's longest, and all the rest. */
@@ -74,7 +74,9 @@ static void nodes_put(struct es_text *out, const struct es_conf *conf)
 	line(out, "nodes_may_differ=yes\n");
 }
 
-/* Where it is; all or nothing, as the nodes themselves. In the order of the nodes, however the file has them. */
+/*
+ * Where it is; all or nothing, as the nodes themselves. In the order of the nodes, however the file has them.
+ */
 static void nodes_of_put(struct es_text *out, const struct es_conf *conf,
 			 const struct es_conf_service *service)
 {
@@ -113,7 +115,7 @@ static void parameters_put(struct es_text *out, const struct es_conf_service *se
 		     service->admit_normal);
 }
 
-/* Who gives connections away must know to whom. */
+/* A node that gives connections away must know to which nodes. */
 static void backup_put(struct es_text *out, const struct es_conf_service *service)
 {
 	char names[512] = "";
@@ -179,8 +181,10 @@ static void services_put(struct es_text *out, const struct es_conf *conf)
 	}
 }
 
-/* Nodes with other rules would send one target to different nodes. Of a value, only the first word is
- * compared. */
+/*
+ * Nodes with other rules would send one target to different nodes. Only the first word of a value is
+ * compared.
+ */
 static void plugins_put(struct es_text *out, const struct es_conf *conf, struct es_plugins *plugins)
 {
 	static struct es_plugin_report report; /* large; this is the control thread's */

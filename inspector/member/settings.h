@@ -3,9 +3,9 @@
 #define ES_SETTINGS_H
 
 /*
- * What a node says of its settings when it joins: "name=value\n" lines. Those with '=' before the name must
- * be alike on all nodes (es_group_settings_differ()), those with '~' should be, since the file is the same for all
- * (es_group_settings_each()); the others are for people to compare.
+ * A node's account of its settings when it joins: "name=value\n" lines. Those with '=' before the name must
+ * be alike on all nodes (es_group_settings_differ()), those with '~' should be, since the file is the same
+ * for all (es_group_settings_each()); the others are for people to compare.
  */
 #include <stddef.h>
 #include "inspector/config/config.h"

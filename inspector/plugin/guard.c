@@ -43,7 +43,10 @@ static void leave(int signal)
 	siglongjmp(guard.jump, signal);
 }
 
-/* True for a signal of the thread itself, a fault or abort(), and not one that another process or thread sent. */
+/*
+ * True for a signal of the thread itself, a fault or abort(), and not one that another process or thread
+ * sent.
+ */
 static int is_own(const siginfo_t *info)
 {
 	return info->si_code > 0 || (info->si_code == SI_TKILL && info->si_pid == getpid());

@@ -20,7 +20,9 @@
 #define SETUP_MS 2000 /* which reads a configuration, or prepares what it says */
 #define ROUTE_MS 2000 /* in a tool; the keeper watches each of the daemon's */
 
-/* The last reading of the thread's CPU time may be this old when the CPU time of a call is computed from it. */
+/*
+ * The last reading of the thread's CPU time may be this old when the CPU time of a call is computed from it.
+ */
 #define CPU_LOOK_NS 1000000ULL
 
 const char *const es_plugin_failure_name[ES_PLUGIN_FAILURE_COUNT] = {
@@ -259,8 +261,9 @@ static enum es_plugin_failure es_answer_check(int kind, const struct es_plugin_a
 }
 
 /*
- * What a plugin says that the request is for takes the place of what its URI says. Names go to terminals and into JSON. A
- * number is as good as the plugin's hash, and the tables that it falls into deserve a better one.
+ * The content that a plugin names takes the place of the one that the URI names. Names go to terminals and
+ * into JSON. A number is as good as the plugin's hash, and the tables that it falls into deserve a better
+ * one.
  */
 static void es_answer_name_content(struct es_plugins_thread *t, const struct es_plugin_answer *answer,
 				   struct es_request_view *request)
@@ -349,8 +352,8 @@ static void es_call_explain(const struct es_plugin_instance *instance, int kind,
 }
 
 /*
- * Did the plugin itself take longer than its budget, or did the machine not let it run? Reading a thread's CPU
- * time is a system call, many times dearer than the clock, so it is read once in a while only.
+ * Did the plugin itself take longer than its budget, or did the machine not let it run? Reading a thread's
+ * CPU time is a system call, many times dearer than the clock, so it is read once in a while only.
  */
 static void es_cpu_look(struct es_plugins_thread *t, unsigned long long now_ns)
 {
@@ -385,7 +388,9 @@ static void es_route_call(void *ctx)
 	call->kind = thread->instance->plugin.route(thread->state, call->asked, call->cluster, call->answer);
 }
 
-/* What a plugin has written, as far as the answer that it knows goes: what lies behind that is none of it. */
+/*
+ * Take what a plugin has written, as far as the answer that it knows goes: bytes after that are none of it.
+ */
 static void es_answer_take(const struct es_plugin_instance *instance, const unsigned char *room,
 			   struct es_plugin_answer *ret_answer)
 {

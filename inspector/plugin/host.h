@@ -42,11 +42,11 @@ enum es_plugin_failure {
 
 extern const char *const es_plugin_failure_name[ES_PLUGIN_FAILURE_COUNT];
 
-/* es_plugins_dir() - the directory of files with relative names: that of the installation, unless the environment
- * names another */
+/* es_plugins_dir() - the directory of files with relative names: that of the installation, unless the
+ * environment names another */
 const char *es_plugins_dir(void);
 
-/* What es_plugins_new() does about a file that is not there. */
+/* How es_plugins_new() treats a file that is not there. */
 enum es_plugins_missing {
 	ES_PLUGINS_MISSING_FAILS,
 	/* es_plugins_describe() says so; for checks on machines that are no nodes */
@@ -55,8 +55,8 @@ enum es_plugins_missing {
 
 /**
  * es_plugins_new() - load the plugins of @conf, and have them read their configurations
- * @conf must outlive them. Returns 0; or -errno and @err, which names file and line, with nothing left loaded.
- * *@ret_plugins is NULL if the configuration has none.
+ * @conf must outlive them. Returns 0; or -errno and @err, which names file and line, with nothing left
+ * loaded. *@ret_plugins is NULL if the configuration has none.
  */
 int es_plugins_new(const struct es_conf *conf, enum es_plugins_missing missing,
 		   struct es_plugins **ret_plugins, struct es_conf_error *err);
@@ -67,13 +67,13 @@ int es_plugins_has(const struct es_plugins *plugins, unsigned int service);
 
 /**
  * es_plugins_thread_new() - a worker begins to use them; in that worker
- * If @plugins is NULL, so is *@ret_thread. A plugin whose thread_new() fails does not affect the others. Returns
- * 0, -ENOMEM or -EIO.
+ * If @plugins is NULL, so is *@ret_thread. A plugin whose thread_new() fails does not affect the others.
+ * Returns 0, -ENOMEM or -EIO.
  */
 int es_plugins_thread_new(struct es_plugins *plugins, struct es_plugins_thread **ret_thread);
 void es_plugins_thread_free(struct es_plugins_thread **thread);
 
-/* What es_plugins_route() says. */
+/* The answers of es_plugins_route(). */
 enum es_plugins_verdict {
 	ES_PLUGINS_PASS, /* the policy decides, within request->allowed */
 	ES_PLUGINS_NODE,

@@ -62,10 +62,10 @@ static void es_plugin_path(const struct es_conf_plugin *plugin, char *path, size
 }
 
 /*
- * A path to the open file that was never used before. For a path that it knows, the loader returns the object that
- * it loaded by that path: the old version of a file that was replaced, or even another plugin, since numbers of
- * descriptors are used again. It compares paths as they are written, and the kernel accepts any number of "./" in
- * one. An unchanged file is still the same object, with one set of static variables.
+ * A path to the open file that was never used before. For a path that it knows, the loader returns the object
+ * that it loaded by that path: the old version of a file that was replaced, or even another plugin, since
+ * numbers of descriptors are used again. It compares paths as they are written, and the kernel accepts any
+ * number of "./" in one. An unchanged file is still the same object, with one set of static variables.
  */
 static void es_plugin_loader_path(int fd, char *path, size_t size)
 {

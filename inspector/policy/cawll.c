@@ -3,8 +3,8 @@
  * Policy `cawll`: content-aware weighted least load, LVS-CAD section 5.1. The node with the least load by
  * weight, where load is what the requests in progress cost, by content, and not how many they are.
  *
- * In the paper, what moving a connection costs does not count (CAHRD has that); here handover_cost does, in
- * requests that cost as much as this one. The load is that before the request. Of nodes with the same load
+ * In the paper, the cost of moving a connection does not count (CAHRD has that); here handover_cost does, in
+ * requests that cost as much as this one. The load is that before the request. If nodes have the same load,
  * the one that has the connection serves.
  */
 #include "inspector/policy/list.h"

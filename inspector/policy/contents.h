@@ -3,11 +3,11 @@
 #define ES_CONTENTS_H
 
 /*
- * Which nodes serve which content: the server sets of LARD, shared by all inspectors, so that they decide as one
- * front-end would. A change takes effect at once where it is made, as a proposal; the ordered bus delivers it
- * to all nodes in one order, and what they make of it is the agreed state. Two that give new content to
- * different nodes at the same time thus end with the first one's. Between, two inspectors may differ for as
- * long as the bus takes.
+ * Which nodes serve which content: the server sets of LARD, shared by all inspectors, so that they decide as
+ * one front-end would. A change takes effect at once where it is made, as a proposal; the ordered bus
+ * delivers it to all nodes in one order, and what they make of it is the agreed state. Two that give new
+ * content to different nodes at the same time thus end with the first one's. Between, two inspectors may
+ * differ for as long as the bus takes.
  *
  * Bounded. When the table is full, the entry that was put in or kept first goes (FIFO with reinsertion: an
  * entry that is used while it is in the older half is put in again, by a message). The order is the bus's, so
@@ -17,7 +17,7 @@
 
 struct es_contents;
 
-/* What happens to a set. A proposal that the agreed state has overtaken does nothing. */
+/* The operations on a set. A proposal that the agreed state has overtaken does nothing. */
 enum es_content_op {
 	ES_CONTENT_ASSIGN = 1, /* {node}, if the content has no set */
 	ES_CONTENT_ADD,	       /* node joins the set */
@@ -118,8 +118,8 @@ struct es_content_word {
 	unsigned int by;
 };
 
-/* es_contents_stamp() - this node, @by, has changed the set just now, and has the last word about it. Returns 1,
- * or 0 if there is no set. */
+/* es_contents_stamp() - this node, @by, has changed the set just now, and has the last word about it. Returns
+ * 1, or 0 if there is no set. */
 int es_contents_stamp(struct es_contents *contents, __u64 content, unsigned int by, __u64 wall_ns,
 		      struct es_content_word *ret_word);
 
@@ -135,8 +135,8 @@ void es_contents_tell(struct es_contents *contents, __u64 content, unsigned long
 
 /* --- snapshots, and reports */
 
-/* struct es_content_entry - the agreed set of one content; @hits: look-ups on this node; @order: the table's clock when
- * it was put in */
+/* struct es_content_entry - the agreed set of one content; @hits: look-ups on this node; @order: the table's
+ * clock when it was put in */
 struct es_content_entry {
 	__u64 content;
 	struct es_node_set nodes;

@@ -71,7 +71,7 @@ struct es_contents {
 	void *notify_ctx;
 };
 
-/* What es_queue_put() made of a proposal. */
+/* The result of es_queue_put() for a proposal. */
 enum es_queued { ES_QUEUED, ES_QUEUED_FIRST, ES_QUEUE_FULL };
 
 /* es_shard_lock() - the shard of @content; to be unlocked */
@@ -79,7 +79,7 @@ struct es_shard *es_shard_lock(struct es_contents *t, __u64 content);
 void es_shard_unlock(struct es_shard *shard);
 
 /*
- * What follows takes a shard that is locked.
+ * The functions below take a shard that is locked.
  * es_entry_slot() - where the entry of @content is, or would be
  */
 struct es_entry **es_entry_slot(const struct es_contents *t, const struct es_shard *shard, __u64 content);
@@ -87,7 +87,9 @@ struct es_entry **es_entry_slot(const struct es_contents *t, const struct es_sha
 struct es_entry *es_entry_get(const struct es_contents *t, const struct es_shard *shard, __u64 content);
 /* es_entry_settle() - frees an entry that is neither agreed nor proposed */
 void es_entry_settle(const struct es_contents *t, const struct es_shard *shard, struct es_entry *e);
-/* es_entry_view() - what policies see becomes @next; a node that leaves does not forget the content at once */
+/*
+ * es_entry_view() - what policies see becomes @next; a node that leaves does not forget the content at once
+ */
 void es_entry_view(struct es_entry *e, struct es_node_set next, unsigned long long now_ns);
 /* es_entry_enter() - puts it behind all others */
 void es_entry_enter(struct es_contents *t, struct es_entry *e);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Without a bus, nodes tell each other where content has its home: the newest word counts, and ties go by node. */
+/*
+ * Without a bus, nodes tell each other where content has its home: the newest word counts, and ties go by
+ * node.
+ */
 #include "inspector/policy/contents_table.h"
 
 #define ES_TELL_AGAIN_NS 1000000000ULL

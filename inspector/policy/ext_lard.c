@@ -5,14 +5,14 @@
  *
  * A connection's first request goes to the node with the lowest cost, the sum of
  *
- *	cost_balancing    0 below L_idle, infinite above L_overload, else load - L_idle
- *	cost_locality     1 if the content is mapped to the node, else miss_cost
- *	cost_replacement  0 below L_idle or if it is mapped, else miss_cost
+ * 	cost_balancing    0 below L_idle, infinite above L_overload, else load - L_idle
+ * 	cost_locality     1 if the content is mapped to the node, else miss_cost
+ * 	cost_replacement  0 below L_idle or if it is mapped, else miss_cost
  *
  * and the content is mapped to that node from then on. A later request is served by the connection's node if
- * it has the content, or if its disk is idle, in which case it has the content from then on. Else the costs of
- * that node and of those that have the content are compared; if the connection's wins, it serves without being
- * mapped to, as its cache is taken to be thrashing.
+ * it has the content, or if its disk is idle, in which case it has the content from then on. Else the costs
+ * of that node and of those that have the content are compared; if the connection's wins, it serves without
+ * being mapped to, as its cache is taken to be thrashing.
  *
  * Sure, read in the paper: the decision, the three costs' meaning, L_idle 30, L_overload 130, miss_cost 50.
  * From memory: the costs' exact cases as above, and that "idle" was a queue of fewer than 5 disk events; we

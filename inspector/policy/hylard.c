@@ -81,7 +81,9 @@ static int es_hylard_route(void *state, const struct es_request_view *request,
 			   const struct es_cluster_view *view)
 {
 	const struct es_hylard *hylard = state;
-	/* P: so many requests more are no reason to move an open connection; below 0 there is no such check. */
+	/*
+	 * P: so many requests more are no reason to move an open connection; below 0 there is no such check.
+	 */
 	const struct es_stay stay = {.cost = hylard->handoff > 0 ? hylard->handoff : 0};
 	int least, most;
 	struct es_content_set set;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Policy `lard`: Pai et al. 1998, "Locality-Aware Request Distribution in Cluster-based Network Servers", the
- * basic algorithm (Figure 2): one node serves a URI's content, the least loaded one when it is first asked for. It
- * goes to the least loaded node again when (n.load > T_high and some node has less than T_low) or
+ * basic algorithm (Figure 2): one node serves a URI's content, the least loaded one when it is first asked
+ * for. It goes to the least loaded node again when (n.load > T_high and some node has less than T_low) or
  * n.load >= 2 * T_high; but not to one that has as much to do.
  *
  * Load is requests in progress, for a node of weight 100. Beyond the paper: content whose node may not be
  * given the request goes to the least loaded one. An imbalance counts only when it has lasted, and content
- * that has just moved rests (sets.h); what is open stays or follows by the rule of stay.h. If a set has several nodes, as another policy had left
- * them, the least loaded of them is n. The paper bounds what is admitted to the cluster, (count - 1) * T_high
- * + T_low - 1 connections, so that not all nodes can pass 2 * T_high; that is not for a policy to do.
+ * that has just moved rests (sets.h); what is open stays or follows by the rule of stay.h. If a set has
+ * several nodes, as another policy had left them, the least loaded of them is n. The paper bounds what is
+ * admitted to the cluster, (count - 1) * T_high + T_low - 1 connections, so that not all nodes can pass 2 *
+ * T_high; that is not for a policy to do.
  */
 #include <errno.h>
 #include <stdlib.h>

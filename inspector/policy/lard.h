@@ -3,7 +3,7 @@
 #define ES_LARD_H
 
 /*
- * What LARD and LARD/R have in common.
+ * Shared by LARD and LARD/R.
  */
 #include "inspector/policy/sets.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "inspector/policy/load.h"
 
-/* Of a node that has not yet said how long it takes. */
+/* The time of a node that has not yet said how long it takes. */
 #define ES_MEAN_DEFAULT_NS 10e6
 
 int es_load_init(struct es_load *load)
@@ -78,8 +78,8 @@ void es_load_report(struct es_load *load, const struct es_load_report *report)
 	settled = es_load_share(load, report->at_ns, ES_LOAD_SETTLED);
 	load->active_settled += (report->active - load->active_settled) * settled;
 	load->load_settled += (report->load - load->load_settled) * settled;
-	/* At least what is known here; all that is known, where not all nodes are heard (daemon/route.h). For open
-	 * connections that would be their own node's load alone, and drive them away. */
+	/* At least what is known here; all that is known, where not all nodes are heard (daemon/route.h). For
+	 * open connections that would be their own node's load alone, and drive them away. */
 	load->active_lasting += (fmax(report->active, load->active) - load->active_lasting) * share;
 	load->load_lasting += (fmax(report->load, load->load) - load->load_lasting) * share;
 	load->active_moved = load->load_moved = 0;

@@ -15,21 +15,23 @@
  * node idle: a change of a server set that arrives from another inspector (policy/contents.h) tells of a
  * request that it has just sent there, and counts as one of ours.
  *
- * A node that has nothing in hand has nothing of what was sent, and for nothing sent since does it need longer than
- * has passed, whatever its mean time. One long answer or websocket makes that time long; if short requests seemed
- * to last as long, the node would be given none from which anybody could learn better.
+ * A node that has nothing in hand has nothing of what was sent, and for nothing sent since does it need
+ * longer than has passed, whatever its mean time. One long answer or websocket makes that time long; if short
+ * requests seemed to last as long, the node would be given none from which anybody could learn better.
  *
  * A connection that moves takes its requests along. It counts where it is, once, from the moment it was sent:
  * not at the node it has left, and at the other one, until both have spoken again.
  *
- * What a node says also goes into means: over settle_ms, and over ES_LOAD_SETTLED times that. A mean is of what
- * it said at different moments, so the nodes' means can be compared where single words cannot: at any moment
- * some node has just taken all that its connections had for it.
+ * A node's words also go into means: over settle_ms, and over ES_LOAD_SETTLED times that. A mean is of
+ * what it said at different moments, so the nodes' means can be compared where single words cannot: at any
+ * moment some node has just taken all that its connections had for it.
  */
 #include <pthread.h>
 #include "inspector/policy/policy.h"
 
-/* A set may change ten times as soon as a connection moves: its changes are rare, and wrong ones cost more. */
+/*
+ * A set may change ten times as soon as a connection moves: its changes are rare, and wrong ones cost more.
+ */
 #define ES_LOAD_SETTLED 10
 
 /**

@@ -8,7 +8,7 @@
 #define ES_METER_MAX_S	  60.0
 #define ES_METER_REQUESTS 20.0
 
-/* What is left of a request that came a while ago, when a mean of it says no more. */
+/* The remainder of a request that came a while ago, below which a mean of it says nothing. */
 #define ES_METER_REQUESTS_MIN 0.1
 
 #define ES_RECENT_NS 5000000000ULL

@@ -27,8 +27,8 @@ void es_load_meter_add(struct es_load_meter *meter, unsigned int active, unsigne
 unsigned int es_load_meter_mean_us(const struct es_load_meter *meter);
 
 /**
- * struct es_load_recent - the same over the last five to ten seconds, for people: what was before says nothing about
- * now, however few came since
+ * struct es_load_recent - the same over the last five to ten seconds, for people: what was before says
+ * nothing about now, however few came since
  * @busy_s, @requests: since @begun_ns, and in the five seconds before
  */
 struct es_load_recent {

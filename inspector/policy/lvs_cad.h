@@ -21,7 +21,7 @@ extern const struct es_policy_param es_xlard_r_params[];
 int es_xlard_r_new(const struct es_policy_settings *settings, void **ret_state);
 
 /* es_load_if_given() - the node's load if it had @cost more; with @handoff_cost more still unless the
- * connection is there already. Of a connection that is open: that has lasted. */
+ * connection is there already. This is for a connection that is open: that has lasted. */
 static inline double es_load_if_given(const struct es_request_view *request,
 				      const struct es_cluster_view *view, unsigned int node, double cost,
 				      double handoff_cost)

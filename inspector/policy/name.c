@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The names of content. What is one content to every server is one name; nothing else is normalised. */
+/*
+ * The names of content. URIs that are one content to every server have one name; nothing else is normalised.
+ */
 #include <string.h>
 #include "inspector/base/hex.h"
 #include "inspector/policy/name.h"

@@ -22,8 +22,8 @@ struct es_name {
  * @host: as sent, perhaps with a port; NULL if there is none, or if it says nothing about the content
  * @uri: path and query; an empty path is "/" (RFC 9110 section 4.2.3)
  * The host counts in any case, without port and final dot; a percent-encoded character that need not be is
- * decoded, the others' digits count in any case (RFC 3986 sections 6.2.2.1, 6.2.2.2 and 6.2.3). What does not
- * fit is cut.
+ * decoded, the others' digits count in any case (RFC 3986 sections 6.2.2.1, 6.2.2.2 and 6.2.3). A name that
+ * does not fit is cut.
  */
 void es_name_make(struct es_name *name, const char *host, size_t host_len, const char *uri, size_t uri_len);
 

@@ -7,9 +7,9 @@
  * know comes in through the two views, time and randomness included, so the same code runs in the daemon, in
  * unit tests and in the simulator, and a trace replays to the same decisions.
  *
- * An instance belongs to one worker and one service and is used by that worker only. What all inspectors of
- * the cluster must know alike, which nodes serve which content, is not in the instance but in the content table
- * (contents.h).
+ * An instance belongs to one worker and one service and is used by that worker only. All inspectors of the
+ * cluster must know alike which nodes serve which content: that is not in the instance but in the content
+ * table (contents.h).
  */
 #include <stddef.h>
 #include <earshot/ring.h>
@@ -20,7 +20,7 @@
 
 struct es_http_head;
 
-/* What serving a request needs most; CAP's classes N, CB, DB, DCB. */
+/* The resource that a request needs most; CAP's classes N, CB, DB, DCB. */
 enum es_request_class {
 	ES_CLASS_NORMAL = 0,
 	ES_CLASS_CPU,
@@ -55,7 +55,8 @@ enum es_move_why {
  * section 5.1), at least 1
  * @is_dynamic, @class: what kind of content it is
  * @client: its address, NULL if not known; @client_port: its port
- * @allowed: nodes that the rules before the policy leave; only if @has_allowed; @takes_backups: backup nodes among them, too
+ * @allowed: nodes that the rules before the policy leave; only if @has_allowed; @takes_backups: backup nodes
+ * among them, too
  * @avoid: nodes that are none for it
  * @head, @text, @len: the head as scanned and the gathered bytes, from the request's first on; NULL in the
  * simulator. @truncated: the bytes are not the whole head (a bound or the time was reached).
@@ -96,15 +97,18 @@ struct es_request_view {
 
 /**
  * struct es_node_view - one node
- * @weight: percent of an ordinary node's, 0 if it is not on the ring; of a node that begins slowly, less than that
- * @withheld: the part of its share that such a node does not get yet, 0..1; for policies that go by content and not by
- * weight (es_view_takes())
+ * @weight: percent of an ordinary node's, 0 if it is not on the ring; of a node that begins slowly, less than
+ * that
+ * @withheld: the part of its share that such a node does not get yet, 0..1; for policies that go by content
+ * and not by weight (es_view_takes())
  * @is_target: may be given requests now
- * @is_backup: may be given requests, and is no target all the same: it is a backup node, and another one serves
+ * @is_backup: may be given requests, and is no target all the same: it is a backup node, and another one
+ * serves
  * @is_draining: wants no more (it drains, or its weight is 0), and serves all the same
  * @active: requests that it serves at this moment; where only first requests are inspected, its connections.
  * An estimate (load.h).
- * @idle: of these, connections on which nothing goes on (kmod/core/load.h), so that no request is in hand; for admission
+ * @idle: of these, connections on which nothing goes on (kmod/core/load.h), so that no request is in hand;
+ * for admission
  * @load: the sum of those requests' costs
  * @active_lasting, @load_lasting: the same two as means of what the node has said for a while (settle_ms);
  * for what should not change with each fluctuation
@@ -164,7 +168,10 @@ static inline int es_view_is_target(const struct es_request_view *request, const
 	       (!request->has_allowed || es_node_set_has(request->allowed, node));
 }
 
-/* Does @node take the content at @hash already? A node that begins slowly takes more and more of it, and keeps that. */
+/*
+ * Does @node take the content at @hash already? A node that begins slowly takes more and more of it, and
+ * keeps that.
+ */
 static inline int es_view_takes(const struct es_cluster_view *view, unsigned int node, __u64 hash)
 {
 	return (double)(hash * 0x9e3779b97f4a7c15ULL >> 32) / 4294967296.0 >= view->node[node].withheld;
@@ -204,7 +211,9 @@ static inline unsigned int es_view_settle_ms(const struct es_cluster_view *view)
 	return view->settings ? view->settings->settle_ms : 0;
 }
 
-/* Has @node's disk, busy for a smaller share of the time than @idle, time for what the node lacks in memory? */
+/*
+ * Has @node's disk, busy for a smaller share of the time than @idle, time for what the node lacks in memory?
+ */
 static inline int es_view_may_read(const struct es_cluster_view *view, unsigned int node, double idle)
 {
 	return !(view->settings && view->settings->content_off_disk) && view->node[node].disk < idle;
@@ -226,8 +235,8 @@ static inline void es_view_why(const struct es_cluster_view *view, enum es_move_
  * @needs_contents: uses the content table
  * @params: ends with a name that is NULL; NULL if there are none
  * @new: makes an instance; returns 0 or -errno
- * @route: returns a node id that is a target, or -1 if there is none. Called for requests whose content is known; the
- * rest goes where es_policy_fallback() says.
+ * @route: returns a node id that is a target, or -1 if there is none. Called for requests whose content is
+ * known; the rest goes where es_policy_fallback() says.
  */
 struct es_policy {
 	const char *name;
@@ -270,7 +279,8 @@ void es_policy_defaults(const struct es_policy *policy, struct es_policy_setting
 int es_policy_param_index(const struct es_policy *policy, const char *name);
 
 /**
- * es_policy_contradiction() - a parameter of @param, in the policy's order, that exceeds the one that bounds it
+ * es_policy_contradiction() - a parameter of @param, in the policy's order, that exceeds the one that bounds
+ * it
  * Returns its index and @ret_bound, that of the other; -1 if there is none.
  */
 int es_policy_contradiction(const struct es_policy *policy, const double *param, int *ret_bound);
@@ -282,17 +292,19 @@ int es_policy_contradiction(const struct es_policy *policy, const double *param,
 int es_policy_fallback(const struct es_request_view *request, const struct es_cluster_view *view);
 
 /**
- * es_policy_last_resort() - a node that wants no more and serves all the same (struct es_node_view's @is_draining)
- * The first of @among (NULL: of all) on the ring from @position on; after those, one that has weight 0. -1 if there
- * is none.
+ * es_policy_last_resort() - a node that wants no more and serves all the same (struct es_node_view's
+ * @is_draining)
+ * The first of @among (NULL: of all) on the ring from @position on; after those, one that has weight 0. -1 if
+ * there is none.
  */
 int es_policy_last_resort(const struct es_cluster_view *view, __u64 position,
 			  const struct es_node_set *among);
 
 /**
  * es_policy_least() - the target with the least of @measure in @among, divided by its weight
- * @among: NULL for all. Of several, the one that has the connection; else the one that comes first after the
- * target's place in the order of ids, so that idle nodes get the targets in turn. -1 if there is none.
+ * @among: NULL for all. If several have as little, the one that has the connection; else the one that comes
+ * first after the target's place in the order of ids, so that idle nodes get the targets in turn. -1 if there
+ * is none.
  */
 enum es_measure { ES_MEASURE_ACTIVE, ES_MEASURE_LOAD };
 int es_policy_least(const struct es_request_view *request, const struct es_cluster_view *view,

@@ -6,7 +6,7 @@
  * The steps that all policies with server sets share. Each explains itself, and none changes anything in a
  * dry run.
  *
- * What the papers do not say, as their nodes are always there: of a set's nodes only those that may be given
+ * The papers do not say this, as their nodes are always there: only those of a set's nodes that may be given
  * the request are looked at, and only those are counted when it is to shrink. So a set keeps a node that is
  * away, for when it is back, and never loses the last one that is not.
  */

@@ -9,16 +9,16 @@
  *
  * Loads are late, and all inspectors see the same ones. Were they compared as they are at this moment, every
  * fluctuation would move connections, and all nodes would send them to the same one. So for a connection that
- * is open, loads are those that have lasted (ten times settle_ms, load.h); what would be gained must be a fifth of what
- * the connection's node has beyond what the move costs; and only a node with more than the mean gives any
- * away: two that have too much do not fill the third one twice. Each move counts at once at both its ends, so
- * they stop when enough have moved. With settle_ms = 0, which is for those who see the nodes as they are,
- * nothing of this is done.
+ * is open, loads are those that have lasted (ten times settle_ms, load.h); what would be gained must be a
+ * fifth of what the connection's node has beyond what the move costs; and only a node with more than the mean
+ * gives any away: two that have too much do not fill the third one twice. Each move counts at once at both
+ * its ends, so they stop when enough have moved. With settle_ms = 0, which is for those who see the nodes as
+ * they are, nothing of this is done.
  */
 #include "inspector/policy/policy.h"
 
-/* So much of what the connection's node has must a move gain beyond its cost: of nodes that differ by less, none has
- * a quarter more than the mean. */
+/* So much of what the connection's node has must a move gain beyond its cost: of nodes that differ by less,
+ * none has a quarter more than the mean. */
 #define ES_STAY_SLACK 0.2
 
 /* A disk that was busy for a smaller share of the time has time for what the node lacks in memory. */
@@ -29,8 +29,8 @@
  * @measure: by what
  * @add: what the request adds to any node
  * @cost: what moving an open connection costs, in @measure's units
- * @is_of_set: about a change of a set, and not about the connection: by es_view_at_most(), and no more than the
- * cost is asked for
+ * @is_of_set: about a change of a set, and not about the connection: by es_view_at_most(), and no more than
+ * the cost is asked for
  */
 struct es_stay {
 	int is_of_set;
@@ -39,13 +39,13 @@ struct es_stay {
 	double cost;
 };
 
-/* es_view_lasting(), es_view_settled() - as es_view_measure(), of a load that has lasted; for connections that are
- * open, longer yet */
+/* es_view_lasting(), es_view_settled() - as es_view_measure(), of a load that has lasted; for connections
+ * that are open, longer yet */
 double es_view_lasting(const struct es_cluster_view *view, unsigned int node, enum es_measure measure);
 double es_view_settled(const struct es_cluster_view *view, unsigned int node, enum es_measure measure);
 
-/* es_view_at_least(), es_view_at_most() - what both have: the load that has lasted, and that of this moment. A
- * mean does not know yet what was decided since, so what many requests may each change needs both. */
+/* es_view_at_least(), es_view_at_most() - what both have: the load that has lasted, and that of this moment.
+ * A mean does not know yet what was decided since, so what many requests may each change needs both. */
 double es_view_at_least(const struct es_cluster_view *view, unsigned int node, enum es_measure measure);
 double es_view_at_most(const struct es_cluster_view *view, unsigned int node, enum es_measure measure);
 
@@ -63,8 +63,8 @@ struct es_stay es_stay_requests(const struct es_cluster_view *view);
 /**
  * es_stay_among() - the node for content that @homes serve, all of them targets
  * A node that had it until lately (@former) has it still, and stays as good for a connection that is there.
- * So does any whose disk is idle, where moving costs something: content that fits into the memory of each node
- * moves nothing.
+ * So does any whose disk is idle, where moving costs something: content that fits into the memory of each
+ * node moves nothing.
  */
 int es_stay_among(const struct es_request_view *request, const struct es_cluster_view *view,
 		  const struct es_stay *stay, struct es_node_set homes, struct es_node_set former);

@@ -6,9 +6,9 @@
  * With a load bound (an addition to the paper; "consistent hashing with bounded loads", Mirrokni et al. 2016)
  * a node that has more than bound percent of its fair share of the requests in progress passes the request on
  * to the next node on the ring; below ES_BOUND_FLOOR requests there is no imbalance worth a cache miss. The
- * load is one that has lasted, so that a moment's fluctuation sends nobody away and calls nobody back. An open
- * connection stays where it is if its URI's own node has too much to do and its node has not, or if its node's
- * disk is idle (stay.h). Without a bound each URI has its one node, whatever that costs.
+ * load is one that has lasted, so that a moment's fluctuation sends nobody away and calls nobody back. An
+ * open connection stays where it is if its URI's own node has too much to do and its node has not, or if its
+ * node's disk is idle (stay.h). Without a bound each URI has its one node, whatever that costs.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,7 +23,9 @@ struct es_uri_hash {
 	unsigned int bound_percent;
 };
 
-/* struct es_bound - @sum: of the load of all targets; @weights: of theirs; @is_open: for an open connection */
+/*
+ * struct es_bound - @sum: of the load of all targets; @weights: of theirs; @is_open: for an open connection
+ */
 struct es_bound {
 	int is_open;
 	double sum;
@@ -117,7 +119,7 @@ static int es_bound_walk(const struct es_request_view *request, const struct es_
 		}
 		if (*ret_home < 0)
 			*ret_home = node;
-		/* What a connection that is there asks for is in its load. */
+		/* The request of a connection that is there is part of its load. */
 		if (es_within_bound(bound, view, node, (int)node == request->current ? 0 : 1)) {
 			es_explain(view, "on the content ring: #%u", node);
 			return node;

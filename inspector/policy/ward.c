@@ -17,7 +17,7 @@
  * with more than core_share + 100 / ES_WARD_SLOTS percent is. Inspectors do not have to agree: flows are
  * spread evenly over them, so they see the same mix, and every node serves any URI.
  *
- * Of the table of server sets it needs nothing: a count there never ages, and knows no total.
+ * It needs nothing of the table of server sets: a count there never ages, and knows no total.
  */
 #include <errno.h>
 #include <math.h>

@@ -47,7 +47,7 @@ int es_xlard_r_new(const struct es_policy_settings *settings, void **ret_state)
 	return 0;
 }
 
-/* Of those that may have it anew: p. */
+/* The least of those that may have it anew: p. */
 static int es_least_b(const struct es_xlard_r *xlard, const struct es_request_view *request,
 		      const struct es_cluster_view *view)
 {

@@ -15,10 +15,10 @@
 
 /*
  * CONNECTED: the program has not yet said what it wants. ASKING: we ask the target whether it would take the
- * connection, which is untouched so far. READY: the target would; we freeze the connection together with others.
- * BUILDING: the connection is frozen, and the target has, or may have, the message that makes the socket.
- * CANCELLING: we ask the target to promise not to make it. FOLLOWING: the target has the connection, our socket is
- * gone, and the rest of the bytes is on the way.
+ * connection, which is untouched so far. READY: the target would; we freeze the connection together with
+ * others. BUILDING: the connection is frozen, and the target has, or may have, the message that makes the
+ * socket. CANCELLING: we ask the target to promise not to make it. FOLLOWING: the target has the connection,
+ * our socket is gone, and the rest of the bytes is on the way.
  */
 enum es_program_phase {
 	ES_PROGRAM_FREE = 0,
@@ -33,8 +33,8 @@ enum es_program_phase {
 /**
  * struct es_program_move - one handover
  * @id: its number in messages; @client_fd: to the program; @since_ns: when the phase began
- * @next_ns: when to send again, after @interval_ns at first, which doubles each time: twice what the target took for its first
- * answer, so that one that is busy does not get more to do
+ * @next_ns: when to send again, after @interval_ns at first, which doubles each time: twice what the target
+ * took for its first answer, so that one that is busy does not get more to do
  * @arrived: bytes that the target has; @error: of a refusal, kept until the move is cancelled
  */
 struct es_program_move {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * One handover of a program's connection, step by step; kmod/core/program.h has the rules. The order of the
- * steps guarantees two things. One socket at a time: our socket neither receives nor sends from before the first
- * message that could make another one until the target has promised not to make it. No byte lost: our socket does
- * not end before the target has its own; only where both are on this node, the old one has to go first.
+ * steps guarantees two things. One socket at a time: our socket neither receives nor sends from before the
+ * first message that could make another one until the target has promised not to make it. No byte lost: our
+ * socket does not end before the target has its own; only where both are on this node, the old one has to go
+ * first.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -146,8 +147,8 @@ static int es_move_find(struct es_programs *p, struct es_program_move *m, const 
 }
 
 /*
- * A client that may not have heard yet that its request arrived repeats it to the node that the ring names. Where
- * that may be another node, that node was told to ask this one (struct es_proof).
+ * A client that may not have heard yet that its request arrived repeats it to the node that the ring names.
+ * Where that may be another node, that node was told to ask this one (struct es_proof).
  */
 static int es_move_is_provable(const struct es_programs *p, const struct es_program_move *m)
 {
@@ -164,8 +165,9 @@ static int es_move_is_same(const struct es_connection_state *one, const struct e
 }
 
 /*
- * Two threads with one socket: it cannot go to two nodes. But where a client comes again by the ports of a connection that this node is still
- * handing over, that one is over, since a node has one socket of these ports: it is not waited for any longer.
+ * Two threads with one socket: it cannot go to two nodes. But where a client comes again by the ports of a
+ * connection that this node is still handing over, that one is over, since a node has one socket of these
+ * ports: it is not waited for any longer.
  */
 static int es_move_is_twin(struct es_programs *p, const struct es_program_move *m)
 {
@@ -360,7 +362,10 @@ static void es_move_answered(struct es_programs *p, struct es_program_move *m, c
 	case ES_PROGRAM_ANSWER_READY:
 		if (m->phase == ES_PROGRAM_ASKING)
 			es_move_ready(p, m);
-		/* If BUILDING, the message was lost, or came after the question: deadlines() sends both again. */
+		/*
+		 * If BUILDING, the message was lost, or came after the question: deadlines() sends both
+		 * again.
+		 */
 		break;
 	case ES_PROGRAM_ANSWER_HERE:
 		if (m->phase >= ES_PROGRAM_BUILDING)
@@ -383,7 +388,9 @@ static void es_move_answered(struct es_programs *p, struct es_program_move *m, c
 	}
 }
 
-/* The target's kernel says that no datapath is there: certain before we gave it anything, a guess after that. */
+/*
+ * The target's kernel says that no datapath is there: certain before we gave it anything, a guess after that.
+ */
 static void es_moves_unreachable(struct es_programs *p, unsigned int node)
 {
 	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The thread behind libearshot: accepts programs, reads what each wants, and lets move.c do the handover. It is a
- * thread of its own because it waits for grace periods of the kernel, which neither workers nor the control thread
- * may do.
+ * The thread behind libearshot: accepts programs, reads what each wants, and lets move.c do the handover. It
+ * is a thread of its own because it waits for grace periods of the kernel, which neither workers nor the
+ * control thread may do.
  */
 #include <errno.h>
 #include <grp.h>
@@ -227,7 +227,9 @@ static int es_programs_listen(struct es_programs *p, struct es_conf_error *err)
 	p->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (p->listen_fd < 0)
 		return -errno;
-	/* The old socket is no other daemon's: the control socket has made sure that none of this node runs. */
+	/*
+	 * The old socket is no other daemon's: the control socket has made sure that none of this node runs.
+	 */
 	unlink(address.sun_path);
 	/* bind() gives the file this mode less the umask: never open to others, not for a moment */
 	if (fchmod(p->listen_fd, SOCKET_MODE) ||

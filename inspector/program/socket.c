@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The socket of a program that hands its connection over, by socket options and the datapath's look at it alone.
- * move.c decides where the connection goes, and when.
+ * The socket of a program that hands its connection over, by socket options and the datapath's look at it
+ * alone. move.c decides where the connection goes, and when.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -221,8 +221,8 @@ static int es_unread_read(struct es_program_socket *c)
 int es_program_socket_read(struct es_program_socket *c, struct es_datapath *datapath)
 {
 	/*
-	 * This waits for any system call on the socket, and for the packets that such a call has held back from the
-	 * socket: after it, nothing changes any more.
+	 * This waits for any system call on the socket, and for the packets that such a call has held back
+	 * from the socket: after it, nothing changes any more.
 	 */
 	int rc = es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE);
 

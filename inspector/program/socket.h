@@ -3,12 +3,13 @@
 #define ES_PROGRAM_SOCKET_H
 
 /*
- * An established connection that a program has accepted on this node, and that is to leave it. It is silenced,
- * read, and then either ended without a packet or given back. Needs CAP_NET_ADMIN (TCP_REPAIR).
+ * An established connection that a program has accepted on this node, and that is to leave it. It is
+ * silenced, read, and then either ended without a packet or given back. Needs CAP_NET_ADMIN (TCP_REPAIR).
  *
- * A socket in TCP_REPAIR goes on receiving and acknowledging, so a socket filter drops everything that arrives. A
- * packet that came before the filter was there has its effect before es_datapath_settle() returns. The client
- * repeats what it sends meanwhile, and gets its answer from whichever socket then has the connection.
+ * A socket in TCP_REPAIR goes on receiving and acknowledging, so a socket filter drops everything that
+ * arrives. A packet that came before the filter was there has its effect before es_datapath_settle() returns.
+ * The client repeats what it sends meanwhile, and gets its answer from whichever socket then has the
+ * connection.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +23,10 @@
 /**
  * struct es_program_socket - a connection and what travels with it
  * @first_seq: the client's sequence number of the first of @len @bytes
- * @is_gone: es_program_socket_vanish() has ended it, so that a new connection of its client may have the same ports
- * @clock: the current value of our timestamps, as the client is shown them; @clock_ahead: the socket's own are so much later
+ * @is_gone: es_program_socket_vanish() has ended it, so that a new connection of its client may have the same
+ * ports
+ * @clock: the current value of our timestamps, as the client is shown them; @clock_ahead: the socket's own
+ * are so much later
  */
 struct es_program_socket {
 	int fd;
@@ -58,7 +61,10 @@ void es_program_socket_fini(struct es_program_socket *connection);
  */
 int es_program_socket_look(struct es_program_socket *connection, struct es_datapath *datapath);
 
-/* es_program_socket_freeze() - stop it from sending and receiving, and the program from reading and writing it. */
+/*
+ * es_program_socket_freeze() - stop it from sending and receiving, and the program from reading and writing
+ * it.
+ */
 int es_program_socket_freeze(struct es_program_socket *connection);
 
 /* es_program_socket_thaw() - undo that. The client's retransmissions bring what was missed. */
@@ -71,7 +77,10 @@ void es_program_socket_thaw(struct es_program_socket *connection);
  */
 int es_program_socket_read(struct es_program_socket *connection, struct es_datapath *datapath);
 
-/* es_program_socket_vanish() - end the frozen socket without a packet, whoever has descriptors of it; once. Returns 0 or -errno. */
+/*
+ * es_program_socket_vanish() - end the frozen socket without a packet, whoever has descriptors of it; once.
+ * Returns 0 or -errno.
+ */
 int es_program_socket_vanish(struct es_program_socket *connection, struct es_datapath *datapath);
 
 /**

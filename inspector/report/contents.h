@@ -35,8 +35,8 @@ struct json_object *es_report_table(const struct es_report_table *table, struct 
 
 /**
  * es_report_explain_request() - what an `explain` request asks
- * @ret_current: the node that has the connection, -1 for a new one; @ret_text, @ret_len: the request, or its head, @request's
- * Return: 0, or -EINVAL with @err.
+ * @ret_current: the node that has the connection, -1 for a new one; @ret_text, @ret_len: the request, or its
+ * head, @request's Return: 0, or -EINVAL with @err.
  */
 int es_report_explain_request(const struct es_conf *conf, struct json_object *request,
 			      struct es_flow *ret_flow, unsigned int *ret_service, int *ret_current,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In which settings a node differs from the others, by what all say of themselves: in those that as many others have
- * differently as have them alike, the node included. So one of three is named, and of two that differ both.
+ * In which settings a node differs from the others, by what all say of themselves: in those that as many
+ * others have differently as have them alike, the node included. So one of three is named, and of two that
+ * differ both.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ struct es_drift_pair {
 	int other;
 };
 
-/* Of the settings that must or should be alike. */
+/* A hash of the settings that must or should be alike. */
 static unsigned long long hash_of(const char *settings)
 {
 	unsigned long long hash = 14695981039346656037ULL; /* FNV-1a */
@@ -107,7 +108,7 @@ static void on_difference(void *ctx, const struct es_group_setting *s)
 			json_object_object_add(others, pair->told->name[i], string_of(s->b, s->b_len));
 }
 
-/* What most have as this node has is others' drift. */
+/* If most nodes have a setting as this node has it, the drift is the others'. */
 static struct json_object *without_theirs(struct json_object *drift, unsigned int telling)
 {
 	struct json_object *own = json_object_new_array(), *others = NULL;

@@ -2,7 +2,7 @@
 #ifndef ES_REPORT_JSON_H
 #define ES_REPORT_JSON_H
 
-/* What all replies are made of. */
+/* The parts that all replies are made of. */
 #include <json-c/json.h>
 #include <stdio.h>
 

@@ -25,7 +25,7 @@ static size_t put_escaped(const char *text, size_t len, char *to)
 	return (size_t)(to - begin);
 }
 
-/* What is not known is "-". */
+/* A value that is not known is "-". */
 static void number(char *text, size_t size, unsigned long long value, int is_known)
 {
 	if (is_known)

@@ -3,8 +3,8 @@
 #define ES_REPORT_LOG_LINE_H
 
 /*
- * A decision as a line of the request log (docs/operating.md): in the Common Log Format, which usual analysers read, or as an
- * object of JSON, as `earshot trace` has it.
+ * A decision as a line of the request log (docs/operating.md): in the Common Log Format, which usual
+ * analysers read, or as an object of JSON, as `earshot trace` has it.
  */
 #include "inspector/inspect/trace.h"
 

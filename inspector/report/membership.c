@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What `status` says of membership: an object of its own, and more members in each of the nodes.
+ * Membership in `status`: an object of its own, and more members in each of the nodes.
  */
 #include <string.h>
 #include "inspector/member/by_hand.h"
@@ -101,7 +101,7 @@ static void by_hand_extend(struct json_object *object, const struct es_report_me
 		json_object_object_add(by_hand, "weight", es_by_hand_json(m->weight[node]));
 }
 
-/* Of another node, if it has been heard on the public network at all. */
+/* For another node, if it has been heard on the public network at all. */
 static void hearing_extend(struct json_object *object, const struct es_report_membership *m,
 			   unsigned int node)
 {
@@ -114,7 +114,7 @@ static void hearing_extend(struct json_object *object, const struct es_report_me
 		add_bool(object, "hears", es_hearing_is_heard_by(m->hearing, node, m->now_ms));
 }
 
-/* Of members, those that are in the cluster. One that is refused: its reason says it. */
+/* Members that are in the cluster. If this node is refused, its reason says so. */
 void es_report_told_by(const struct es_report_membership *m, struct es_report_told *ret)
 {
 	*ret = m->told;
@@ -130,7 +130,7 @@ void es_report_told_by(const struct es_report_membership *m, struct es_report_to
 	}
 }
 
-/* What static nodes know of each other. */
+/* The knowledge of static nodes about each other. */
 static void static_extend(struct json_object *nodes, const struct es_report_membership *m)
 {
 	if (m->self < json_object_array_length(nodes))

@@ -2,7 +2,7 @@
 #ifndef ES_REPORT_PLUGINS_H
 #define ES_REPORT_PLUGINS_H
 
-/* What `earshot status` and `earshot counters` say of plugins, in the shape of docs/json.md. */
+/* Plugins in `earshot status` and `earshot counters`, in the shape of docs/json.md. */
 #include <json-c/json.h>
 #include "inspector/plugin/host.h"
 

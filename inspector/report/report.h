@@ -73,7 +73,10 @@ struct json_object *es_report_status(const struct es_report_status *status);
 /* "up", "draining", "down", "left" or "absent" */
 const char *es_report_node_state(enum es_node_state state);
 
-/* struct es_report_told - what nodes say of their settings (member/settings.h); @settings: NULL of one that does not count */
+/*
+ * struct es_report_told - what nodes say of their settings (member/settings.h); @settings: NULL of one that
+ * does not count
+ */
 struct es_report_told {
 	unsigned int count;
 	const char *name[ES_NODES_MAX];
@@ -88,9 +91,11 @@ void es_report_drift_counts(const struct es_report_told *told, unsigned int *ret
 
 /**
  * struct es_report_membership
- * @group: NULL if it is static; then only @self and @own, what this node knows of itself, and @told are of meaning
+ * @group: NULL if it is static; then only @self and @own, what this node knows of itself, and @told are of
+ * meaning
  * @hearing: who is heard on the public network
- * @drain, @weight: what was set of each node by hand; NULL: nothing; @is_unkept: and will not outlast its daemon
+ * @drain, @weight: what was set of each node by hand; NULL: nothing; @is_unkept: and will not outlast its
+ * daemon
  */
 struct es_report_membership {
 	const struct es_group *group;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What `status` says of content: the URL table of each service and the document root behind it.
+ * Content in `status`: the URL table of each service and the document root behind it.
  */
 #include "inspector/report/url_tables.h"
 #include "inspector/report/json.h"

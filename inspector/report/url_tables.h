@@ -2,7 +2,7 @@
 #ifndef ES_REPORT_URL_TABLES_H
 #define ES_REPORT_URL_TABLES_H
 
-/* What `status` says of the URL tables, in the shape of docs/json.md. */
+/* The URL tables in `status`, in the shape of docs/json.md. */
 #include <json-c/json.h>
 #include "inspector/content/docroot.h"
 

@@ -3,9 +3,9 @@
 #define ES_ROLLOUT_HISTORY_H
 
 /*
- * The files that a node has had by rollout, and those that they replaced: the evidence by which a node that was away knows
- * whether its file is only older than the others', or somebody has changed it since. No clock is asked: of two files the
- * older one is that which the other's history has.
+ * The files that a node has had by rollout, and those that they replaced: the evidence by which a node that
+ * was away knows whether its file is only older than the others', or somebody has changed it since. No clock
+ * is asked: of two files the older one is that which the other's history has.
  */
 #include <json-c/json.h>
 
@@ -47,7 +47,10 @@ const struct es_rollout_past *es_rollout_history_last(const struct es_rollout_hi
 void es_rollout_history_add(struct es_rollout_history *history, unsigned long long before,
 			    const struct es_rollout_past *past);
 
-/* es_rollout_history_age() - how old is a file with @digest, on the node that has @own, compared with the last of @others? */
+/*
+ * es_rollout_history_age() - how old is a file with @digest, on the node that has @own, compared with the
+ * last of @others?
+ */
 enum es_rollout_age es_rollout_history_age(const struct es_rollout_history *own, unsigned long long digest,
 					   const struct es_rollout_history *others);
 

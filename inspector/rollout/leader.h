@@ -3,13 +3,14 @@
 #define ES_ROLLOUT_LEADER_H
 
 /*
- * The node that rolls a configuration out: it offers the text to the others, and when all of them have it and would take
- * it, it tells all to switch, itself included. When one cannot, it tells all to go back. So all have the new one, or all
- * the old one; except for a node that dies, or is cut off, within the moment between the word to switch and its answer:
- * that one has either, and the others keep the new one.
+ * The node that rolls a configuration out: it offers the text to the others, and when all of them have it and
+ * would take it, it tells all to switch, itself included. When one cannot, it tells all to go back. So all
+ * have the new one, or all the old one; except for a node that dies, or is cut off, within the moment between
+ * the word to switch and its answer: that one has either, and the others keep the new one.
  *
- * What waits for another start of the daemons is put in force then, if the operator wants it so: one after the other begins
- * anew, while all others serve. Whoever leads is the last, and does not do it himself: he could not tell of it.
+ * Settings that wait for another start of the daemons are put in force then, if the operator wants it so: one
+ * after the other begins anew, while all others serve. Whoever leads is the last, and does not do it himself:
+ * he could not tell of it.
  */
 #include "inspector/rollout/ops.h"
 #include "kmod/core/abi.h"
@@ -18,8 +19,8 @@
 #define ES_ROLLOUT_ANSWER_MS 3000
 #define ES_ROLLOUT_CHECK_MS  15000
 
-/* One that would take it says so again and again: the others are told to switch only while its last word is this fresh;
- * silent for longer, it is lost. */
+/* One that would take it says so again and again: the others are told to switch only while its last word is
+ * this fresh; silent for longer, it is lost. */
 #define ES_ROLLOUT_FRESH_MS 500
 #define ES_ROLLOUT_LOST_MS  1500
 
@@ -29,7 +30,7 @@
 /* For a node to begin anew, and for all others to serve before that. */
 #define ES_ROLLOUT_RESTART_MS 120000
 
-/* What the leader knows of nodes beyond enum es_rollout_state. */
+/* The leader's knowledge of nodes beyond enum es_rollout_state. */
 enum es_rollout_outside {
 	ES_ROLLOUT_LEFT_OUT = 64, /* the operator wants it so */
 	ES_ROLLOUT_OLD,		  /* its version knows no rollouts */
@@ -65,8 +66,8 @@ struct es_rollout_standing {
 	char why[sizeof(struct es_conf_error)];
 };
 
-/* struct es_rollout_leader - @since_ns: of the phase, and of each restart; @text: its own copy; @restarts: one is wanted of
- * those that need it; @restarting: of which it is being waited for, -1: none yet */
+/* struct es_rollout_leader - @since_ns: of the phase, and of each restart; @text: its own copy; @restarts:
+ * one is wanted of those that need it; @restarting: of which it is being waited for, -1: none yet */
 struct es_rollout_leader {
 	const struct es_rollout_ops *ops;
 	void *ctx;
@@ -86,9 +87,11 @@ struct es_rollout_leader {
 
 /**
  * es_rollout_lead() - begin; all zero, or done, before
- * @number: higher than of any before; @is_dry: check only; @restarts: nodes begin anew where settings wait for that
- * @leader->node: the caller has filled in the states of nodes that are left out, of an old version or lost, and of this
- * node whether it READY or REFUSED it and why; all others are ES_ROLLOUT_NONE. Returns 0 or -ENOMEM.
+ * @number: higher than of any before; @is_dry: check only; @restarts: nodes begin anew where settings wait
+ * for that
+ * @leader->node: the caller has filled in the states of nodes that are left out, of an old version or lost,
+ * and of this node whether it READY or REFUSED it and why; all others are ES_ROLLOUT_NONE. Returns 0 or
+ * -ENOMEM.
  */
 int es_rollout_lead(struct es_rollout_leader *leader, const struct es_rollout_ops *ops, void *ctx,
 		    unsigned int self, unsigned int node_count, unsigned long long number, const char *text,

@@ -170,7 +170,7 @@ static void on_revert(struct es_rollout_member *m)
 		say_state(m);
 }
 
-/* What this daemon has never heard of was the one's before it. */
+/* A rollout that this daemon has never heard of was the former daemon's. */
 static void on_restart(struct es_rollout_member *m, const struct es_rollout_message *message, int is_ours)
 {
 	if (is_ours && m->state == ES_ROLLOUT_SWITCHED)

@@ -3,9 +3,9 @@
 #define ES_ROLLOUT_MEMBER_H
 
 /*
- * A node's part in a rollout that another node leads: it fetches the text, checks it, and switches or forgets it as it is
- * told. One at a time. Without a word of the leader for ES_ROLLOUT_PATIENCE_MS it goes on as it is: one that has not
- * switched never will.
+ * A node's part in a rollout that another node leads: it fetches the text, checks it, and switches or forgets
+ * it as it is told. One at a time. Without a word of the leader for ES_ROLLOUT_PATIENCE_MS it goes on as it
+ * is: one that has not switched never will.
  */
 #include "inspector/rollout/ops.h"
 #include "kmod/core/abi.h"
@@ -19,8 +19,8 @@
  * struct es_rollout_member
  * @self: this node; @leader: -1: it takes part in none; @rollout, @member: numbers of the one that it does
  * @state: ES_ROLLOUT_NONE while the text is not all there; @why: of it
- * @heard_ns: the leader's last word; @asked_ns: when parts up to @asked were asked for; @has: parts from the first on,
- * without a gap; @got: a bit for each part
+ * @heard_ns: the leader's last word; @asked_ns: when parts up to @asked were asked for; @has: parts from the
+ * first on, without a gap; @got: a bit for each part
  * @last: the number of each leader's last offer
  */
 struct es_rollout_member {
@@ -43,7 +43,9 @@ struct es_rollout_member {
 	unsigned long long last[ES_NODES_MAX];
 };
 
-/* es_rollout_member_init() - @number: the first that it gives its parts; higher than any of its former life */
+/*
+ * es_rollout_member_init() - @number: the first that it gives its parts; higher than any of its former life
+ */
 void es_rollout_member_init(struct es_rollout_member *member, const struct es_rollout_ops *ops, void *ctx,
 			    unsigned int self, unsigned long long number);
 

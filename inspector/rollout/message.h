@@ -3,11 +3,12 @@
 #define ES_ROLLOUT_MESSAGE_H
 
 /*
- * What nodes tell each other while one of them, the leader, rolls a configuration out. The datagrams go where loads go,
- * and begin as those do (ES_LOADS_MAGIC); a version that does not know them ignores them. Authentic by SipHash-2-4 under
- * the cluster's handover key, over all of the datagram. Fresh, since each repeats two numbers: the leader's of this
- * rollout, and the one that the other node has given its part in it. Only an offer is without the latter; one that is
- * not newer than the last of its leader is no news. Either side says again what the other one has not answered.
+ * Messages of nodes while one of them, the leader, rolls a configuration out. The datagrams go where loads
+ * go, and begin as those do (ES_LOADS_MAGIC); a version that does not know them ignores them. Authentic by
+ * SipHash-2-4 under the cluster's handover key, over all of the datagram. Fresh, since each repeats two
+ * numbers: the leader's of this rollout, and the one that the other node has given its part in it. Only an
+ * offer is without the latter; one that is not newer than the last of its leader is no news. Either side says
+ * again what the other one has not answered.
  */
 #include <stddef.h>
 #include "inspector/config/keyfile.h"
@@ -20,16 +21,19 @@
 #define ES_ROLLOUT_PARTS_MAX  (ES_ROLLOUT_MAX / ES_ROLLOUT_PART_BYTES)
 
 enum es_rollout_kind {
-	ES_ROLLOUT_OFFER,  /* of the leader: there is a text of @total bytes */
-	ES_ROLLOUT_WANT,   /* of the node: @len parts from @part on */
-	ES_ROLLOUT_PART,   /* of the leader: part @part, @len bytes */
-	ES_ROLLOUT_COMMIT, /* of the leader: switch */
-	ES_ROLLOUT_REVERT, /* of the leader: back to what was before */
-	ES_ROLLOUT_END,	   /* of the leader: that was all */
-	ES_ROLLOUT_STATE, /* of the node: @state, and why, @len bytes; answers the three before and the offer */
+	ES_ROLLOUT_OFFER,   /* of the leader: there is a text of @total bytes */
+	ES_ROLLOUT_WANT,    /* of the node: @len parts from @part on */
+	ES_ROLLOUT_PART,    /* of the leader: part @part, @len bytes */
+	ES_ROLLOUT_COMMIT,  /* of the leader: switch */
+	ES_ROLLOUT_REVERT,  /* of the leader: back to what was before */
+	ES_ROLLOUT_END,	    /* of the leader: that was all */
+	ES_ROLLOUT_STATE,   /* of the node: @state, and why, @len bytes; answers COMMIT, REVERT, END, OFFER */
 	ES_ROLLOUT_RESTART, /* of the leader: begin anew; whoever has says that it is GONE, when it serves */
-	/* A version before does not answer. */
-	ES_ROLLOUT_ASK, /* of a node that has come: its file has @digest; an offer or one of these two answers it */
+	/*
+	 * A node that joins: its file has @digest. An offer or one of the next two answers; an older version
+	 * does not.
+	 */
+	ES_ROLLOUT_ASK,
 	ES_ROLLOUT_ALIKE,   /* so has the file here */
 	ES_ROLLOUT_NO_FILE, /* the file here is of no rollout */
 };
@@ -49,9 +53,10 @@ enum es_rollout_state {
 };
 
 /**
- * struct es_rollout_header - in network byte order; as long as a handover message's, which the datapath reads first
- * @source, @target: nodes; @rollout: the leader's number, @member: the node's, 0 in an offer; the latter in what is asked,
- * too, and in its answer
+ * struct es_rollout_header - in network byte order; as long as a handover message's, which the datapath reads
+ * first
+ * @source, @target: nodes; @rollout: the leader's number, @member: the node's, 0 in an offer; the latter in
+ * what is asked, too, and in its answer
  */
 struct es_rollout_header {
 	__be32 magic;
@@ -77,7 +82,10 @@ struct es_rollout_datagram {
 	char text[ES_ROLLOUT_PART_BYTES];
 };
 
-/* struct es_rollout_message - a datagram's fields, in host byte order; @text: of part and state, @len bytes, and no NUL */
+/*
+ * struct es_rollout_message - a datagram's fields, in host byte order; @text: of part and state, @len bytes,
+ * and no NUL
+ */
 struct es_rollout_message {
 	unsigned int source;
 	unsigned int target;

@@ -2,7 +2,10 @@
 #ifndef ES_ROLLOUT_OPS_H
 #define ES_ROLLOUT_OPS_H
 
-/* What a rollout wants done, in either role. Nothing in this folder knows the daemon, a socket or a clock. */
+/*
+ * The things that a rollout wants done, in either role. Nothing in this folder knows the daemon, a socket or
+ * a clock.
+ */
 #include "inspector/base/error.h"
 #include "inspector/rollout/message.h"
 
@@ -15,7 +18,8 @@
  * struct es_rollout_ops
  * @now_ns: CLOCK_MONOTONIC
  * @send: to @message->target; what is lost is said again
- * @check: would this node take @text (docs/json.md)? The file is then beside the one in force. Returns 0, or -errno, @err.
+ * @check: would this node take @text (docs/json.md)? The file is then beside the one in force. Returns 0, or
+ * -errno, @err.
  * @commit: put what was checked in force; on failure all is as before. Returns 0, or -errno and @err.
  * @revert: what was in force before @commit is again. Returns 0, or -errno and @err.
  * @discard: forget what was checked, and what was before; not called twice for one @check

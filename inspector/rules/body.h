@@ -3,8 +3,8 @@
 #define ES_RULES_BODY_H
 
 /*
- * Texts of answers that outlive the configuration that they come from: an answer that was sent is sent again, byte for
- * byte, to a client that did not hear it, also when a reload has changed the text.
+ * Texts of answers that outlive the configuration that they come from: an answer that was sent is sent again,
+ * byte for byte, to a client that did not hear it, also when a reload has changed the text.
  */
 
 /**

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The conditions of rules, one function each. What is not known of a request meets no condition.
+ * The conditions of rules, one function each. A property of a request that is not known meets no condition.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -169,7 +169,10 @@ int es_rule_affinity_value(const struct es_conf_rule *conf, const struct es_requ
 	if (conf->affinity == ES_CONF_AFFINITY_SOURCE) {
 		if (!request->client)
 			return 0;
-		/* Who has a /64 has all of its addresses, and takes another one now and then (RFC 8981). */
+		/*
+		 * A client with a /64 has all of its addresses, and takes another one now and then (RFC
+		 * 8981).
+		 */
 		*ret_value = (const char *)request->client;
 		*ret_len = es_addr_is_v4(request->client) ? sizeof(*request->client)
 							  : sizeof(*request->client) / 2;

@@ -36,8 +36,8 @@ int es_rule_affinity_value(const struct es_conf_rule *conf, const struct es_requ
 
 /**
  * es_rule_route() - the node that the rule's cookie or header names, or -1
- * It does if its value is a route of the node, or ends in a full stop and that (Tomcat's jvmRoute); of several routes the
- * longest counts, of the first eight cookies of that name the first that names a node.
+ * It does if its value is a route of the node, or ends in a full stop and that (Tomcat's jvmRoute); of
+ * several routes the longest counts, of the first eight cookies of that name the first that names a node.
  */
 int es_rule_route(const struct es_conf *conf, const struct es_conf_rule *rule,
 		  const struct es_request_view *request);

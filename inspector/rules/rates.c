@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The table of clients that have used some of what they may, and what of that the other nodes do not know yet. */
+/*
+ * The table of clients that have used some of what they may, and what of that the other nodes do not know
+ * yet.
+ */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,7 +13,10 @@
 #define COUNT_MAX  1000000U
 #define AHEAD_NS   (86400 * NS_PER_S) /* what another node says moves nothing further than that */
 
-/* struct entry - @key: 0: free; @until_ns: when all that was admitted is used up; @unsaid: admitted here, which nobody was told */
+/*
+ * struct entry - @key: 0: free; @until_ns: when all that was admitted is used up; @unsaid: admitted here,
+ * which nobody was told
+ */
 struct entry {
 	_Atomic __u64 key;
 	_Atomic unsigned long long until_ns;
@@ -20,7 +26,8 @@ struct entry {
 
 /**
  * struct es_rates
- * @queue: entries, as their number and 1, that have something to say, each once; written from @written on, read from @read on
+ * @queue: entries, as their number and 1, that have something to say, each once; written from @written on,
+ * read from @read on
  */
 struct es_rates {
 	struct es_sipkey key;
@@ -73,7 +80,7 @@ static struct entry *find(struct es_rates *rates, __u64 key)
 	return NULL;
 }
 
-/* Who has used least of what it may makes room, unless that is not told yet. NULL: nobody can. */
+/* The client that has used least of its rate makes room, unless that is not told yet. NULL: nobody can. */
 static struct entry *make(struct es_rates *rates, __u64 key, unsigned long long increment_ns,
 			  unsigned long long now_ns)
 {
@@ -188,7 +195,7 @@ unsigned int es_rates_said(struct es_rates *rates, struct es_rate_word *ret_word
 		struct entry *entry = &rates->entry[number - 1];
 
 		rates->read++;
-		/* Who has something to say keeps its place, so these are of one client. */
+		/* An entry with something to tell keeps its place, so these are one client's. */
 		ret_words[count].key = atomic_load(&entry->key);
 		ret_words[count].increment_ns = atomic_load(&entry->increment_ns);
 		ret_words[count++].count = atomic_exchange(&entry->unsaid, 0);

@@ -3,15 +3,17 @@
 #define ES_RATES_H
 
 /*
- * How many requests each client may send (a rule's rate and burst): for a rule and a client's address, of IPv6 its /64, the time at
- * which what was admitted is used up (the generic cell rate algorithm, ITU-T I.371). One table for all workers, without locks.
+ * How many requests each client may send (a rule's rate and burst): for a rule and a client's address, of
+ * IPv6 its /64, the time at which what was admitted is used up (the generic cell rate algorithm, ITU-T
+ * I.371). One table for all workers, without locks.
  *
- * Each node counts what it admits and what the others say that they have admitted, a moment ago (daemon/rates.h). So of a client
- * that asks all N nodes in the same moment, each may admit a whole burst; but what was admitted too much is missing
- * afterwards, so that in the long run it is the rate of one node.
+ * Each node counts what it admits and what the others say that they have admitted, a moment ago
+ * (daemon/rates.h). So if a client asks all N nodes in the same moment, each may admit a whole burst; but
+ * what was admitted too much is missing afterwards, so that in the long run it is the rate of one node.
  *
- * A full set forgets who has used least. Addresses cannot be forged: a request has a connection. Who has many, as a /48 of IPv6
- * has, can drive out others' entries, but of those at their limit last; who is forgotten begins anew.
+ * A full set forgets the client that has used least. Addresses cannot be forged: a request has a connection.
+ * A client with many, as a /48 of IPv6 has, can drive out others' entries, but those at their limit last; a
+ * client that is forgotten begins anew.
  */
 #include "inspector/base/prefix.h"
 #include "kmod/core/flow.h"
@@ -25,7 +27,8 @@ struct es_rates;
 
 /**
  * struct es_rate_limit - of a rule
- * @rule: the same for the same rule on all nodes, never 0; @by: an enum es_rules_by, for refusals; @name: the rule's
+ * @rule: the same for the same rule on all nodes, never 0; @by: an enum es_rules_by, for refusals; @name: the
+ * rule's
  * @increment_ns: what a request uses up
  */
 struct es_rate_limit {
@@ -43,7 +46,10 @@ struct es_rate_word {
 	unsigned int count;
 };
 
-/* es_rates_new() - @key: the same on all nodes, and secret: who knew it could choose addresses of one set. Returns 0 or -ENOMEM. */
+/*
+ * es_rates_new() - @key: the same on all nodes, and secret: who knew it could choose addresses of one set.
+ * Returns 0 or -ENOMEM.
+ */
 int es_rates_new(const struct es_sipkey *key, struct es_rates **ret_rates);
 void es_rates_free(struct es_rates **rates);
 

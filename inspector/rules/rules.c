@@ -12,7 +12,10 @@
 #include "inspector/rules/body.h"
 #include "inspector/http/head.h"
 
-/* struct es_rule - of @conf; its settings in the form that the URL table has, its networks, and the text of its answer */
+/*
+ * struct es_rule - of @conf; its settings in the form that the URL table has, its networks, and the text of
+ * its answer
+ */
 struct es_rule {
 	const struct es_conf_rule *conf;
 	struct es_url_info info;
@@ -83,7 +86,10 @@ static int es_location_add(struct es_rules *rules, const struct es_conf_rule *co
 	return rc;
 }
 
-/* What the daemon has read before it let anybody have the configuration; a file that is gone since is answered in words. */
+/*
+ * Keep the page that the daemon has read before it published the configuration; if the file is gone since,
+ * the answer is in words.
+ */
 static int es_page_keep(const struct es_conf_service *service, struct es_page *page)
 {
 	char text[ES_CONF_PAGE_MAX + 1];
@@ -213,8 +219,8 @@ struct es_rules_first {
 	const struct es_rule *rate;
 };
 
-/* Has no rule before said which node @rule's cookie, header or client belongs to? Behind one that names a node stands
- * another kind, for when that node cannot serve. */
+/* Has no rule before said which node @rule's cookie, header or client belongs to? Behind one that names a
+ * node stands another kind, for when that node cannot serve. */
 static int es_rule_adds_affinity(const struct es_rule *rule, const struct es_rules_first *first)
 {
 	int is_route = rule->conf->affinity == ES_CONF_AFFINITY_ROUTE;
@@ -402,7 +408,7 @@ static int es_rules_place(struct es_request_view *request, const struct es_clust
 
 	if (!(info->has & ES_URL_NODES))
 		return ES_RULES_PASS;
-	/* Who is named serves, whatever he is to other requests of the service. */
+	/* A node that is named serves, whatever it is to other requests of the service. */
 	request->takes_backups = 1;
 	request->has_allowed = 1;
 	request->allowed = info->nodes;
@@ -433,8 +439,8 @@ static int es_rules_place(struct es_request_view *request, const struct es_clust
 }
 
 /*
- * Requests in hand of a node on average, as if all weights were 100. A node that begins slowly has less of the requests,
- * and not less to serve them with.
+ * Requests in hand of a node on average, as if all weights were 100. A node that begins slowly has less of
+ * the requests, and not less to serve them with.
  */
 static double es_mean_active(const struct es_cluster_view *view)
 {
@@ -490,8 +496,8 @@ static int es_rules_affinity(struct es_rules *rules, const struct es_rule *rule,
 }
 
 /*
- * Does it drain, and may it have this request all the same? Not with weight 0: that has a node, too, that joins, until it hears the
- * others on the cluster network.
+ * Does it drain, and may it have this request all the same? Not with weight 0: that has a node, too, that
+ * joins, until it hears the others on the cluster network.
  */
 static int es_rules_stays(const struct es_rules_first *first, const struct es_request_view *request,
 			  const struct es_cluster_view *view)

@@ -3,8 +3,8 @@
 #define ES_CONNECTIONS_H
 
 /*
- * How long the HTTP server's connections have been open. libmicrohttpd ends those on which nothing happens; one that
- * brings or takes a byte now and then would stay for ever.
+ * How long the HTTP server's connections have been open. libmicrohttpd ends those on which nothing happens;
+ * one that brings or takes a byte now and then would stay for ever.
  */
 #define ES_CONNECTIONS_MAX 64
 
@@ -22,7 +22,9 @@ struct es_connections {
 void es_connections_add(struct es_connections *connections, int fd, unsigned long long now_ns);
 void es_connections_remove(struct es_connections *connections, int fd);
 
-/* es_connections_end() - shut down those that are older than @limit_ns; their owner finds them at their end */
+/*
+ * es_connections_end() - shut down those that are older than @limit_ns; their owner finds them at their end
+ */
 void es_connections_end(struct es_connections *connections, unsigned long long now_ns,
 			unsigned long long limit_ns);
 

@@ -3,15 +3,15 @@
 #define ES_EXPOSITION_H
 
 /*
- * Writes metrics in one of the two text formats that Prometheus reads: its own (version 0.0.4), and OpenMetrics
- * 1.0.0, which names the families of counters without _total and ends with a word of its own.
+ * Writes metrics in one of the two text formats that Prometheus reads: its own (version 0.0.4), and
+ * OpenMetrics 1.0.0, which names the families of counters without _total and ends with a word of its own.
  */
 #include <stdio.h>
 #include "inspector/inspect/tally.h"
 
 enum es_exposition_format { ES_EXPOSITION_PROMETHEUS, ES_EXPOSITION_OPENMETRICS, ES_EXPOSITION_FORMATS };
 
-/* Of HTTP. */
+/* For HTTP. */
 extern const char *const es_exposition_content_type[ES_EXPOSITION_FORMATS];
 
 enum es_exposition_type {
@@ -31,8 +31,8 @@ struct es_exposition {
 
 /**
  * es_exposition_family() - begin a family
- * @name: without the prefix "earshot_", and of a counter without "_total"; @help: one sentence, without its full
- * stop
+ * @name: without the prefix "earshot_", and of a counter without "_total"; @help: one sentence, without its
+ * full stop
  */
 void es_exposition_family(struct es_exposition *e, enum es_exposition_type type, const char *name,
 			  const char *help);

@@ -3,15 +3,17 @@
 #define ES_HISTORY_H
 
 /*
- * The last ten minutes of a node's figures, a sample each five seconds: how much counters that only grow have grown, and
- * what gauges showed. What the figures are is their owner's affair (daemon/history.c); the control thread's.
+ * The last ten minutes of a node's figures, a sample each five seconds: how much counters that only grow have
+ * grown, and what gauges showed. Their owner (daemon/history.c) knows what the figures are; the control
+ * thread's.
  */
 #define ES_HISTORY_STEP_S  5
 #define ES_HISTORY_SAMPLES 120
 
 /**
  * struct es_history - all 0 at first
- * @identity: of the list of figures, of which there are @series; @count: samples that are there; @next: the place of the next one
+ * @identity: of the list of figures, of which there are @series; @count: samples that are there; @next: the
+ * place of the next one
  * @total: the figures at the last sample; @value: of each sample, @series
  */
 struct es_history {
@@ -43,7 +45,10 @@ void es_history_add(struct es_history *history, const struct es_history_figures 
 /* es_history_get() - of sample @i of history->count, the oldest first */
 unsigned int es_history_get(const struct es_history *history, unsigned int series, unsigned int i);
 
-/* es_history_rate() - how much the counter grows in a second, over the last sample and what came since; 0 while nothing is known */
+/*
+ * es_history_rate() - how much the counter grows in a second, over the last sample and what came since; 0
+ * while nothing is known
+ */
 double es_history_rate(const struct es_history *history, const struct es_history_figures *now,
 		       unsigned long long now_ns, unsigned int series);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which metrics there are, what each is called and what it says. Where the values come from is the daemon's. */
+/*
+ * Which metrics there are, what each is called and what it says. Where the values come from is the daemon's.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -79,9 +81,9 @@ static void put_nodes(struct es_exposition *e, const struct es_metrics *m)
 }
 
 /*
- * In a large cluster nearly everything that could be counted by service and target never is. Left out is what the
- * configuration rules out, and of a target with which nothing was done yet all but the first kind: so a rate has a
- * beginning, and no series that was there goes.
+ * In a large cluster nearly everything that could be counted by service and target never is. Left out is what
+ * the configuration rules out, and of a target with which nothing was done yet all but the first kind: so a
+ * rate has a beginning, and no series that was there goes.
  */
 static int is_told(const unsigned long long *counts, int kinds, int kind, int may_be)
 {
@@ -191,8 +193,8 @@ static const char *rule_name(const struct es_conf *conf, unsigned int rule)
 }
 
 /*
- * Can @rule (enum es_rules_by) refuse a request for the service? Of a rule that neither denies nor says that only some nodes
- * serve a request, nothing is refused.
+ * Can @rule (enum es_rules_by) refuse a request for the service? A rule that neither denies nor says that
+ * only some nodes serve a request refuses nothing.
  */
 static int may_reject(const struct es_conf *conf, unsigned int service, unsigned int rule)
 {

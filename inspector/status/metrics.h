@@ -3,8 +3,8 @@
 #define ES_METRICS_H
 
 /*
- * The metrics of a node, by Prometheus' conventions: base units, labels of few values (services, nodes, rules and
- * reasons, of the configuration), never what a client sends.
+ * The metrics of a node, by Prometheus' conventions: base units, labels of few values (services, nodes, rules
+ * and reasons, of the configuration), never what a client sends.
  */
 #include "inspector/config/config.h"
 #include "inspector/health/responses.h"
@@ -27,7 +27,10 @@ struct es_metrics_move {
 	unsigned long long count;
 };
 
-/* struct es_metrics_outlier - how often this node's server was put out, and how often it stayed because of max_out */
+/*
+ * struct es_metrics_outlier - how often this node's server was put out, and how often it stayed because of
+ * max_out
+ */
 struct es_metrics_outlier {
 	int is_judged;
 	unsigned long long out;
@@ -52,8 +55,8 @@ struct es_metrics_outlier {
  * @responses: of each service whose responses are read, else NULL
  * @outlier: of each service that is judged by them
  * @rate_forgotten: clients that had to make room, if @has_rate: a rule counts them
- * @log_written, @log_dropped, @log_failed: lines of the request log, if @has_log: in it; that came faster than it was written; that
- * could not be written
+ * @log_written, @log_dropped, @log_failed: lines of the request log, if @has_log: in it; that came faster
+ * than it was written; that could not be written
  */
 struct es_metrics {
 	const struct es_conf *conf;

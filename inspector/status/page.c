@@ -82,8 +82,8 @@ static const char style[] =
 	"section{grid-column:1/-1;min-width:0}#ring,#reasons{grid-column:auto}}";
 
 /*
- * A part is changed only if it says something else, so that what is read aloud or selected stays. What is focused, or scrolled,
- * in one that changes stays so, too.
+ * A part is changed only if it says something else, so that what is read aloud or selected stays. An element
+ * that is focused, or scrolled, in one that changes stays so, too.
  */
 static const char script[] =
 	"'use strict';const "

@@ -3,8 +3,9 @@
 #define ES_PAGE_H
 
 /*
- * The status page: the whole cluster as one HTML document that needs nothing else, from what `cluster` answers
- * (docs/json.md). It is whole without JavaScript; a script in it only gets the next one and puts it in its place.
+ * The status page: the whole cluster as one HTML document that needs nothing else, from what `cluster`
+ * answers (docs/json.md). It is whole without JavaScript; a script in it only gets the next one and puts it
+ * in its place.
  */
 #include <json-c/json.h>
 #include <stdio.h>
@@ -13,14 +14,18 @@
 
 /**
  * es_page_html() - the document
- * @view: what `cluster` answers, from which nodes that are removed are taken; @nonce: of this answer; @ret_html: the caller frees it. Returns 0 or -ENOMEM.
+ * @view: what `cluster` answers, from which nodes that are removed are taken; @nonce: of this answer;
+ * @ret_html: the caller frees it. Returns 0 or -ENOMEM.
  */
 int es_page_html(struct json_object *view, const char *nonce, char **ret_html, size_t *ret_len);
 
 /* page_cell.c: how a node is, and a service on it */
 enum es_page_cell_kind { ES_PAGE_UP, ES_PAGE_DEGRADED, ES_PAGE_DOWN, ES_PAGE_AWAY, ES_PAGE_ELSEWHERE };
 
-/* struct es_page_cell - @text: in a word, @why: why, "" if nothing is to be said; both live as long as the view */
+/*
+ * struct es_page_cell - @text: in a word, @why: why, "" if nothing is to be said; both live as long as the
+ * view
+ */
 struct es_page_cell {
 	enum es_page_cell_kind kind;
 	const char *text;
@@ -29,7 +34,10 @@ struct es_page_cell {
 
 struct es_page_cell es_page_cell(struct json_object *node, const char *service);
 
-/* es_page_service_on() - what the node says of the service; an empty object if it does not answer, or tells nothing of it */
+/*
+ * es_page_service_on() - what the node says of the service; an empty object if it does not answer, or tells
+ * nothing of it
+ */
 struct json_object *es_page_service_on(struct json_object *node, const char *service);
 
 /* es_page_word() - what the node says of itself now; an empty object if it does not answer */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: how a node is, and a service on it, by what the node itself says and what is known of it. */
+/*
+ * A part of the status page: how a node is, and a service on it, by what the node itself says and what is
+ * known of it.
+ */
 #include <string.h>
 #include "inspector/base/json.h"
 #include "inspector/status/page.h"
@@ -69,7 +72,7 @@ const char *es_page_trouble(struct json_object *node, struct json_object *view)
 	return text;
 }
 
-/* What all know, of a node that does not tell of each service. */
+/* The state that all know, for a node that does not tell of each service. */
 static struct es_page_cell guess(struct json_object *node, const char *service)
 {
 	if (is_among(es_json_array(node, "lacks"), service))

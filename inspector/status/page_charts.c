@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: the last ten minutes, drawn from what the nodes remember of them. */
+/* A part of the status page: the last ten minutes, drawn from what the nodes remember of them. */
 #include <math.h>
 #include <string.h>
 #include "inspector/base/json.h"
@@ -23,7 +23,10 @@ static struct json_object *at(struct json_object *array, size_t i)
 
 /* --- from what nodes remember */
 
-/* struct source - one node's samples: @joined: steps of five seconds in each; @late: steps that the newest is old */
+/*
+ * struct source - one node's samples: @joined: steps of five seconds in each; @late: steps that the newest is
+ * old
+ */
 struct source {
 	struct json_object *history;
 	size_t count;
@@ -44,7 +47,10 @@ static struct source source_of(struct json_object *node)
 	return source;
 }
 
-/* Adds @values, each by @scale, where the node remembers anything; none, where it remembers nothing but zeros. */
+/*
+ * Adds @values, each by @scale, where the node remembers anything; none, where it remembers nothing but
+ * zeros.
+ */
 static void add(struct line *line, const struct source *source, struct json_object *values, double scale)
 {
 	size_t given = json_object_array_length(values);
@@ -66,7 +72,7 @@ static struct json_object *of_service(const struct source *source, const char *s
 	return es_json_object(es_json_object(source->history, "services"), service);
 }
 
-/* What a chart shows; @service: "" for all */
+/* The contents of a chart; @service: "" for all */
 struct chart {
 	struct json_object *view;
 	const char *service;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: what happened lately, as the node that is asked has it in its journal. */
+/* A part of the status page: the latest events, as the node that is asked has it in its journal. */
 #include <string.h>
 #include "inspector/base/json.h"
 #include "inspector/status/html.h"

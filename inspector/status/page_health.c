@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: how the cluster is in some words. It is well only if each node and each service on it is. */
+/*
+ * A part of the status page: how the cluster is, in some words. It is well only if each node and each service
+ * on it is.
+ */
 #include <string.h>
 #include "inspector/base/json.h"
 #include "inspector/status/html.h"
@@ -69,7 +72,7 @@ enum es_page_health es_page_health_of(struct json_object *view)
 	return is_bad || !well ? ES_PAGE_BAD : is_troubled || well < count ? ES_PAGE_WARN : ES_PAGE_OK;
 }
 
-/* What is the matter with one; no time that passes, since each change is read aloud. */
+/* Say what is the matter with a node; no time that passes, since each change is read aloud. */
 static void complain(FILE *file, struct json_object *view, struct json_object *node)
 {
 	const char *state = es_page_state(node);
@@ -93,7 +96,7 @@ static void complain(FILE *file, struct json_object *view, struct json_object *n
 	}
 }
 
-/* Of a service that is not well on nodes which are: where, and why. */
+/* Say of a service that is not well on nodes which are: where, and why. */
 static void complain_of(FILE *file, struct json_object *nodes, const char *service)
 {
 	struct tally tally = tally_of(nodes, service);

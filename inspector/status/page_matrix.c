@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: each service on each node. */
+/* A part of the status page: each service on each node. */
 #include <string.h>
 #include "inspector/base/json.h"
 #include "inspector/status/html.h"
@@ -41,7 +41,7 @@ static void put_count(FILE *file, const char *label, unsigned long long count)
 	fputs("</dd></div>", file);
 }
 
-/* What all inspecting nodes that answer give to that node. */
+/* The rate that all inspecting nodes which answer give to that node. */
 static double given_to(struct json_object *nodes, const char *service, const char *node)
 {
 	double sum = 0;

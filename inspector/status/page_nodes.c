@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: the nodes, and the ring. */
+/* A part of the status page: the nodes, and the ring. */
 #include <math.h>
 #include <string.h>
 #include "inspector/base/json.h"
@@ -118,7 +118,7 @@ static void put_node(FILE *file, struct json_object *view, struct json_object *n
 	fputs("</tr>\n", file);
 }
 
-/* What an operator has set of a node; @what: that it is, e.g. "drained". */
+/* An operator's setting of a node; @what: which it is, e.g. "drained". */
 static void put_by_hand(FILE *file, struct json_object *node, const char *key, const char *what)
 {
 	struct json_object *set;

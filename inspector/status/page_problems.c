@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: what `earshot check` finds on the node that is asked, and what to do. */
+/* A part of the status page: what `earshot check` finds on the node that is asked, and what to do. */
 #include <string.h>
 #include "inspector/base/json.h"
 #include "inspector/status/html.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: why connections move or are pinned, and the hottest content. */
+/* A part of the status page: why connections move or are pinned, and the hottest content. */
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/base/json.h"

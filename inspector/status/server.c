@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Answers GET / (the page), /metrics and /page.json. The thread runs libmicrohttpd's loop itself, and not by libmicrohttpd's own thread, so that it
- * can look after connections that take too long.
+ * Answers GET / (the page), /metrics and /page.json. The thread runs libmicrohttpd's loop itself, and not by
+ * libmicrohttpd's own thread, so that it can look after connections that take too long.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -217,9 +217,9 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	(void)size;
 	(void)request;
 	if (!is_meant(s, connection))
-		return reply_text(
-			connection, MHD_HTTP_MISDIRECTED_REQUEST,
-			"Host is not a name of this node: names in status { } of its configuration has more.\n");
+		return reply_text(connection, MHD_HTTP_MISDIRECTED_REQUEST,
+				  "Host is not a name of this node: names in status { } of its configuration "
+				  "has more.\n");
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return reply_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
 	if (!strcmp(url, "/metrics"))

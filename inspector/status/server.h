@@ -3,10 +3,11 @@
 #define ES_STATUS_SERVER_H
 
 /*
- * The HTTP server of a node's metrics and of the cluster's view (libmicrohttpd). It has a thread of its own, so that no client holds up any
- * other part of the daemon, and bounds on what clients may have: ES_CONNECTIONS_MAX connections, some of them for one
- * address, a few kilobytes of head, and seconds for all of a request. It reads and makes nothing itself: documents
- * are asked for, and come from another thread; if none comes, the client is told so.
+ * The HTTP server of a node's metrics and of the cluster's view (libmicrohttpd). It has a thread of its own,
+ * so that no client holds up any other part of the daemon, and bounds on what clients may have:
+ * ES_CONNECTIONS_MAX connections, some of them for one address, a few kilobytes of head, and seconds for all
+ * of a request. It reads and makes nothing itself: documents are asked for, and come from another thread; if
+ * none comes, the client is told so.
  */
 #include "inspector/config/config.h"
 #include "inspector/status/exposition.h"
@@ -17,7 +18,10 @@ struct es_status_server;
 #define ES_STATUS_HEAD_BYTES  16384
 #define ES_STATUS_REQUEST_S   10
 
-/* What can be asked for: the metrics, in each of their formats (enum es_exposition_format), and the cluster as JSON. */
+/*
+ * The documents that can be asked for: the metrics, in each of their formats (enum es_exposition_format), and
+ * the cluster as JSON.
+ */
 #define ES_STATUS_CLUSTER   ES_EXPOSITION_FORMATS
 #define ES_STATUS_DOCUMENTS (ES_STATUS_CLUSTER + 1)
 
@@ -32,8 +36,8 @@ struct es_status_server;
  * @address: to listen on; @allow: networks that may ask, none: all
  * @node, @names: what the node is called, besides its address (host.h): other Hosts get 421
  * @allow, @names and @node are not needed any more afterwards
- * @ask: called when a document is wanted, on the server's thread: it wakes the one that makes documents, which calls
- * es_status_server_wants()
+ * @ask: called when a document is wanted, on the server's thread: it wakes the one that makes documents,
+ * which calls es_status_server_wants()
  */
 struct es_status_params {
 	struct es_addr address;
@@ -45,7 +49,9 @@ struct es_status_params {
 	void *ctx;
 };
 
-/* es_status_server_new() - start to serve. Returns 0; or what socket(), bind() or listen() say; or -ENOMEM. */
+/*
+ * es_status_server_new() - start to serve. Returns 0; or what socket(), bind() or listen() say; or -ENOMEM.
+ */
 int es_status_server_new(const struct es_status_params *params, struct es_status_server **ret_server);
 void es_status_server_free(struct es_status_server **server);
 
