@@ -102,7 +102,7 @@ int es_ring_new(const struct es_ring_node *nodes, size_t count, struct es_ring *
 		return rc;
 	}
 	qsort(placed, points, sizeof(*placed), es_placed_compare);
-	/* Of two points on one position the look-up finds the last: keep the lower address's only. */
+	/* The look-up finds the last of two points on one position: keep the lower address's only. */
 	for (size_t i = 0; i < points; i++)
 		if (!i || placed[i].point.position != placed[i - 1].point.position)
 			ring->point[ring->count++] = placed[i].point;

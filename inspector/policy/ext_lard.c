@@ -5,9 +5,9 @@
  *
  * A connection's first request goes to the node with the lowest cost, the sum of
  *
- * 	cost_balancing    0 below L_idle, infinite above L_overload, else load - L_idle
- * 	cost_locality     1 if the content is mapped to the node, else miss_cost
- * 	cost_replacement  0 below L_idle or if it is mapped, else miss_cost
+ *	cost_balancing    0 below L_idle, infinite above L_overload, else load - L_idle
+ *	cost_locality     1 if the content is mapped to the node, else miss_cost
+ *	cost_replacement  0 below L_idle or if it is mapped, else miss_cost
  *
  * and the content is mapped to that node from then on. A later request is served by the connection's node if
  * it has the content, or if its disk is idle, in which case it has the content from then on. Else the costs

@@ -3,9 +3,9 @@
 #define ES_WIRE_IMPAIR_H
 
 /*
- * What a bad link does to a frame: lose it, double it, let later ones pass it, delay it. One object per
- * direction. No clock and no randomness of its own: time is an argument, and the same seed and calls give the
- * same verdicts.
+ * The harm that a bad link does to a frame: lose it, double it, let later ones pass it, delay it. One object
+ * per direction. No clock and no randomness of its own: time is an argument, and the same seed and calls give
+ * the same verdicts.
  */
 #include <stddef.h>
 #include <stdint.h>

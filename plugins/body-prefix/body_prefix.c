@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * body-prefix: the first bytes of a request's body say what content it is for, and the policy places it: requests whose
- * bodies begin alike go where that beginning is in memory. Made for servers of language models, whose caches are of
- * prompts: a conversation goes on where it began. All others, and bodies that are shorter, are left to the next rule.
+ * body-prefix: the first bytes of a request's body say what content it is for, and the policy places it:
+ * requests whose bodies begin alike go where that beginning is in memory. Made for servers of language
+ * models, whose caches are of prompts: a conversation goes on where it began. All others, and bodies that are
+ * shorter, are left to the next rule.
  *
  *	path /v1/               requests whose path begins so (default: all that have a body)
  *	bytes 1024              of the body, 1..60000 (default 1024)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * canary: the canary's nodes serve a share of the clients, and the other nodes serve all other clients. A client
- * stays on its side for as long as the share is the same, and when the share grows no client leaves the canary.
+ * canary: the canary's nodes serve a share of the clients, and the other nodes serve all other clients. A
+ * client stays on its side for as long as the share is the same, and when the share grows no client leaves
+ * the canary.
  *
  *	percent 5.5                     of the clients
  *	nodes n4 n5                     the canary's
  *	by address                      or: by cookie NAME, or by header NAME; without it, the address decides
  *	salt 2024-11                    another word selects other clients
- *	others pass                     the canary's nodes may serve other clients, too; or exclude (the default)
+ *	others pass                     the canary's nodes may serve others, too; or exclude (default)
  */
 #include <earshot/plugin.h>
 #include <earshot/plugin_config.h>

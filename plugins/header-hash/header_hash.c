@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * header-hash: the value of a header or a cookie decides. The same value always goes to the node at its place
- * on the content ring, or to the next one that is a target, so a user's session, a tenant or an API key has one
- * home. The plugin leaves a request without that header or cookie to the next rule.
+ * on the content ring, or to the next one that is a target, so a user's session, a tenant or an API key has
+ * one home. The plugin leaves a request without that header or cookie to the next rule.
  *
  *	header X-Tenant         (or)  cookie session
  */

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * path-map: the path of a request decides which nodes may serve it. The first line that matches wins; a request
- * that matches no line is left to the next rule. The path is compared as it was sent, without query and not
- * decoded.
+ * path-map: the path of a request decides which nodes may serve it. The first line that matches wins; a
+ * request that matches no line is left to the next rule. The path is compared as it was sent, without query
+ * and not decoded.
  *
  *	prefix /images/ n1 n2           begins with
  *	exact  /favicon.ico n1
  *	regex  '\.(mp4|webm)$' n3 n4    PCRE2, anywhere in the path
  *
- * A regular expression is compiled once, and just in time where the machine can do that. The cost of one match
- * is limited; a path that exceeds the limit does not match.
+ * A regular expression is compiled once, and just in time where the machine can do that. The cost of one
+ * match is limited; a path that exceeds the limit does not match.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <earshot/plugin.h>

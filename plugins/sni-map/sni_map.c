@@ -8,8 +8,8 @@
  *	sni  - n4                       a ClientHello without server name
  *	alpn h2 n5                      anywhere in the client's list
  *
- * A ClientHello with a post-quantum key share spans several segments; the plugin then asks for more. If the rest
- * does not come, the part that is there decides.
+ * A ClientHello with a post-quantum key share spans several segments; the plugin then asks for more. If the
+ * rest does not come, the part that is there decides.
  */
 #include <earshot/plugin.h>
 #include <earshot/plugin_config.h>

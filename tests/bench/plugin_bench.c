@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a plugin costs a request: the daemon's own reading of the head, its chain of plugins and its policy,
- * with an empty chain and with one plugin. Prints lines of round, case, plugin, and two times with tabs
- * between them: CPU nanoseconds of one request without and with it. Rounds are interleaved, and each case has
- * an empty chain right before it; plugins.py makes medians of it. usage: plugin_bench ROUNDS REQUESTS
+ * The cost of a plugin for a request: the daemon's own reading of the head, its chain of plugins and its
+ * policy, with an empty chain and with one plugin. Prints lines of round, case, plugin, and two times with
+ * tabs between them: CPU nanoseconds of one request without and with it. Rounds are interleaved, and each
+ * case has an empty chain right before it; plugins.py makes medians of it. usage: plugin_bench ROUNDS
+ * REQUESTS
  */
 #include <arpa/inet.h>
 #include <earshot/plugin.h>
@@ -27,7 +28,7 @@ static struct es_name name; /* large */
 #define BODY_BYTES  1024
 #define BODY_FIELDS "POST /v1/chat HTTP/1.1\r\nHost: www.example.org\r\nContent-Length: 1024\r\n\r\n"
 
-/* What the case's requests are. */
+/* The case's requests. */
 enum request_kind {
 	REQUEST_GET,
 	REQUEST_TLS,
@@ -201,7 +202,7 @@ static void check(const struct world *w, const struct chain *chain)
 	for (unsigned int i = 0; i < ES_PLUGIN_FAILURE_COUNT; i++)
 		if (report.failures[i] && i != ES_PLUGIN_FAILURE_too_slow)
 			die(chain->name, es_plugin_failure_name[i]);
-	/* What it names, the policy places. */
+	/* The policy places what it names. */
 	if (!strcmp(chain->plugin, "body-prefix")
 		    ? !report.metric[0].value
 		    : strcmp(chain->plugin, "debug") != 0 && report.answers[ES_PLUGIN_PASS])

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What it costs that a request can end one daemon at most: a worker's mark of what it inspects, the look for
- * poison, and the guard around a plugin, beside the daemon's own reading of the head and its policy; and the
- * keeper. Prints lines of round, case, CPU nanoseconds of one request without and with it, with tabs between
- * them, interleaved; and in the end "keeper", how many milliseconds it ran, and the CPU nanoseconds that took
- * in a second. poison.py makes medians of it. usage: poison_bench ROUNDS REQUESTS KEEPER-MS
+ * The cost of the promise that a request ends one daemon at most: a worker's mark of what it inspects, the
+ * look for poison, and the guard around a plugin, beside the daemon's own reading of the head and its policy;
+ * and the keeper. Prints lines of round, case, CPU nanoseconds of one request without and with it, with tabs
+ * between them, interleaved; and in the end "keeper", how many milliseconds it ran, and the CPU nanoseconds
+ * that took in a second. poison.py makes medians of it. usage: poison_bench ROUNDS REQUESTS KEEPER-MS
  */
 #include <errno.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static double cpu_ns(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* What a case adds to each request. */
+/* The work that a case adds to each request. */
 enum add { ADD_NOTHING, ADD_MARK, ADD_MARK_LONG, ADD_LOOK, ADD_GUARD };
 
 static const struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A machine whose wall clock somebody sets, by LD_PRELOAD: it is off by as many seconds as the first eight bytes
- * of the file EARSHOT_CLOCK say, at any moment. CLOCK_MONOTONIC is not touched.
+ * A machine whose wall clock somebody sets, by LD_PRELOAD: it is off by as many seconds as the first eight
+ * bytes of the file EARSHOT_CLOCK say, at any moment. CLOCK_MONOTONIC is not touched.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * earshotd with one command more on its control socket, which tests use: the netfilter datapath has what is in force in the
- * daemon's own memory, where nobody else can read or write it (tests/lib/packets/tables_netfilter.py). The rest is earshotd,
- * object for object; the linker leads two of its calls through here.
+ * earshotd with one command more on its control socket, which tests use: the netfilter datapath has what is
+ * in force in the daemon's own memory, where nobody else can read or write it
+ * (tests/lib/packets/tables_netfilter.py). The rest is earshotd, object for object; the linker leads two of
+ * its calls through here.
  *
  *	{"command":"tables","do":"get"}				{"config":HEX,"ring":HEX}
  *	{"command":"tables","do":"put","config":HEX,"ring":HEX}	both are in force
- *	{"command":"tables","do":"connections"}			{"entries":HEX}, each a struct es_connection_entry
+ *	{"command":"tables","do":"connections"}	{"entries":HEX}, each a struct es_connection_entry
  *	{"command":"tables","do":"end_unproven"}		{"count":N}
  */
 #include <errno.h>
@@ -29,7 +30,7 @@ int __wrap_es_control_new(struct ev_loop *loop, const char *path, struct es_cont
 int __real_es_control_new(struct ev_loop *loop, const char *path, struct es_control **ret_control,
 			  struct es_conf_error *err);
 
-/* What the control thread, the only one that comes here, has put in force last. */
+/* The configuration that the control thread, the only one here, has put in force last. */
 static struct {
 	struct es_datapath *datapath;
 	struct es_config config;

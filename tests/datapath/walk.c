@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * earshot-walk PUBLIC CLUSTER SETS connections|end: what the BPF datapath that is attached in this namespace tells
- * of its connections, as struct es_connection_entry on standard output; or end the unproven ones, and tell which.
- * As the daemon would (inspector/datapath/datapath.h), beside it. SETS: decision_sets of its configuration.
+ * earshot-walk PUBLIC CLUSTER SETS connections|end: what the BPF datapath that is attached in this namespace
+ * tells of its connections, as struct es_connection_entry on standard output; or end the unproven ones, and
+ * tell which. As the daemon would (inspector/datapath/datapath.h), beside it. SETS: decision_sets of its
+ * configuration.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef ES_TESTS_FUZZ_H
 #define ES_TESTS_FUZZ_H
 /*
- * What the fuzz bodies share. A body is LLVMFuzzerTestOneInput() as libFuzzer wants it; without libFuzzer,
+ * Shared by the fuzz bodies. A body is LLVMFuzzerTestOneInput() as libFuzzer wants it; without libFuzzer,
  * fuzz_main.c calls it with the corpus and with mutations of it.
  */
 

@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	FUZZ_CHECK(!memcmp(&whole, &cut, sizeof(whole)) && used == cut_used);
 
-	/* What follows a body is none of its business, and nothing shorter is one. */
+	/* Bytes after a body are none of its business, and nothing shorter is one. */
 	if (whole.result == ES_HTTP_CHUNKED_DONE) {
 		es_http_chunked_init(&cut);
 		FUZZ_CHECK(scan_part(&cut, data, used - 1) == used - 1 && cut.result == ES_HTTP_CHUNKED_MORE);

@@ -61,7 +61,7 @@ static int is_name(const char *line, size_t len, const char *name)
 	return len > strlen(name) && !strncasecmp(line, name, strlen(name)) && line[strlen(name)] == ':';
 }
 
-/* What "beyond doubt" means, line by line on a terminated copy. */
+/* The meaning of "beyond doubt", line by line on a terminated copy. */
 static void check_done(const struct es_http_head *h, const uint8_t *data)
 {
 	size_t len = h->head_len_bytes;
@@ -170,7 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	scan_part(&cut, data, size);
 	FUZZ_CHECK(same(&whole, &cut));
 
-	/* What follows a head is none of its business. */
+	/* Bytes after a head are none of its business. */
 	if (whole.result == ES_HTTP_DONE) {
 		es_http_head_init(&cut);
 		scan_part(&cut, data, whole.head_len_bytes);

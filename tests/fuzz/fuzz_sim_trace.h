@@ -2,7 +2,7 @@
 #ifndef ES_TESTS_FUZZ_SIM_TRACE_H
 #define ES_TESTS_FUZZ_SIM_TRACE_H
 /*
- * What both readers of traces must do with any input: use or count all of it, the same however it is cut into
+ * Duties of both readers of traces with any input: use or count all of it, the same however it is cut into
  * pieces, and make connections that have all requests.
  */
 #include <errno.h>

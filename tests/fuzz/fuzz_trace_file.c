@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Files with logs in them: plain, compressed by gzip, both in any order, damaged, foreign. The first byte says
- * how much of the file is compressed before it is read, so that mutations reach what is behind it.
+ * Files with logs in them: plain, compressed by gzip, both in any order, damaged, foreign. The first byte
+ * says how much of the file is compressed before it is read, so that mutations reach what is behind it.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define ES_LOAD_MANIFEST_H
 
 /*
- * What there is to fetch and what it must be: the list that make_docroot.py writes, "path <tab> size <tab>
+ * The files to fetch, and what they must be: the list that make_docroot.py writes, "path <tab> size <tab>
  * sha256" a line.
  */
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #define ES_LOAD_REPORT_H
 
 /*
- * What came of the connections.
+ * The results of the connections.
  */
 #include <stdint.h>
 #include <stdio.h>

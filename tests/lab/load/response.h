@@ -40,7 +40,7 @@ void es_response_begin(struct es_response *response, const struct es_load_object
  */
 enum es_response_state es_response_feed(struct es_response *response, const void *bytes, size_t len);
 
-/* What has come so far, in words for an error message. */
+/* The bytes that have come so far, in words for an error message. */
 void es_response_progress(const struct es_response *response, char *text, size_t room);
 
 #endif
