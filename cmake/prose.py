@@ -26,7 +26,6 @@ NOT_YET = {
     "inspector/check": (15, 2, 23),
     "inspector/config": (21, 0, 47),
     "inspector/daemon": (88, 0, 139),
-    "inspector/datapath": (17, 0, 40),
     "inspector/inspect": (50, 0, 92),
     "inspector/plugin/include/earshot": (1, 0, 17),
     "kmod/bpf": (12, 0, 13),

@@ -258,7 +258,7 @@ static int es_bpf_attach(struct es_datapath *dp, char *err, size_t err_len)
 		enum bpf_attach_type hook;
 		struct bpf_program *prog;
 	} at[] = {
-		/* Who takes what an es_cluster sends on is there before it. */
+		/* The program that takes what an es_cluster sends on is there before it. */
 		{bpf->base.params.public_ifindex, ES_TCX_EGRESS, bpf->skel->progs.es_reply},
 		{bpf->base.params.public_ifindex, ES_TCX_INGRESS, bpf->skel->progs.es_public},
 		{bpf->base.params.cluster_ifindex, ES_TCX_INGRESS, bpf->skel->progs.es_cluster},

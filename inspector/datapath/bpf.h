@@ -3,7 +3,7 @@
 #define ES_BPF_H
 
 /*
- * What the files of the BPF datapath's driver share: bpf.c has its life, bpf_load.c which programs the kernel
+ * Shared by the files of the BPF datapath's driver: bpf.c has its life, bpf_load.c which programs the kernel
  * takes, bpf_walk.c what is read off the node's connections.
  */
 #include <bpf/libbpf.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the BPF datapath tells of this node's connections, each read off its socket. Iterators walk the sockets
+ * The BPF datapath's account of this node's connections, each read off its socket. Iterators walk the sockets
  * in the kernel. Where it refuses them, sock_diag lists the sockets and the program es_look, which is run for
  * each, tells the same: some microseconds a connection instead of one.
  */

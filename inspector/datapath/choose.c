@@ -7,7 +7,7 @@
 #include "inspector/datapath/choose.h"
 #include "inspector/datapath/network.h"
 
-/* Of what a configuration names. */
+/* The kind that a configuration names. */
 static enum es_datapath_kind es_datapath_named(enum es_conf_datapath_type type)
 {
 	switch (type) {

@@ -8,8 +8,10 @@
  * hangs.
  */
 
-/* So many may hang at a time. Who takes descriptors waits for one to end, es_close_apart_is_full(), before he
- * takes more. */
+/*
+ * So many may hang at a time. A thread that takes descriptors waits for one to end, es_close_apart_is_full(),
+ * before it takes more.
+ */
 #define ES_CLOSE_APART_MAX 64
 
 /* es_close_apart() - close @fd; does not wait for it if that can last. */

@@ -3,9 +3,9 @@
 #define ES_DATAPATH_H
 
 /*
- * What the daemon needs of the datapath, whichever it is: tc programs (bpf.c), earshot.ko (module.c), or, in the
- * daemon itself, what netfilter gives it (netfilter.c). Its tables outlive the daemon; a daemon that starts takes
- * them over.
+ * The daemon's needs of the datapath, whichever it is: tc programs (bpf.c), earshot.ko (module.c), or, in the
+ * daemon itself, what netfilter gives it (netfilter.c). Its tables outlive the daemon; a daemon that starts
+ * takes them over.
  */
 #include <stddef.h>
 #include "kmod/core/abi.h"
@@ -55,9 +55,9 @@ int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params 
 /**
  * es_datapath_probe() - would the kernel take the datapath?
  * bpf: loads all of it, small, and lets go of it again. module: asks earshot.ko, which the kernel may load
- * for that. netfilter: makes a connection in a scratch network namespace, and tries there what @conf needs beyond that.
- * Touches nothing that is attached. Returns 0, with @err as of es_datapath_note(); -EPERM for who
- * may not load programs, or a kernel that refuses one; or -errno, with @err as of es_datapath_new().
+ * for that. netfilter: makes a connection in a scratch network namespace, and tries there what @conf needs
+ * beyond that. Touches nothing that is attached. Returns 0, with @err as of es_datapath_note(); -EPERM for
+ * who may not load programs, or a kernel that refuses one; or -errno, with @err as of es_datapath_new().
  */
 int es_datapath_probe(enum es_datapath_kind kind, const struct es_conf *conf, char *err, size_t err_len);
 
@@ -97,7 +97,8 @@ int es_datapath_attach(struct es_datapath *datapath, char *err, size_t err_len);
 
 /**
  * es_datapath_move() - to other interfaces, or to such as were made anew: what to attach to from now on
- * Takes effect with es_datapath_attach(). What was attached elsewhere is taken off, if it is there still.
+ * Takes effect with es_datapath_attach(). Programs that were attached elsewhere are taken off, if they are
+ * there still.
  */
 void es_datapath_move(struct es_datapath *datapath, unsigned int public_ifindex,
 		      unsigned int cluster_ifindex);
@@ -130,20 +131,21 @@ struct es_decision_set *es_datapath_decisions(struct es_datapath *datapath);
 int es_datapath_queue_fd(struct es_datapath *datapath, unsigned int worker);
 
 /*
- * es_datapath_wake_fd() - what is readable, by read(), when a worker that slept is woken; owned by the datapath
- * -1: the datapath wakes it by es_wake_open()'s socket, or by the queue's own descriptor. Else that cannot be polled.
+ * es_datapath_wake_fd() - what is readable, by read(), when a worker that slept is woken; owned by the
+ * datapath -1: the datapath wakes it by es_wake_open()'s socket, or by the queue's own descriptor. Else that
+ * cannot be polled.
  */
 int es_datapath_wake_fd(struct es_datapath *datapath, unsigned int worker);
 
 /*
- * es_datapath_mark() - the mark that packets must have which the daemon makes itself and sends to clients by the stack;
- * 0: none
+ * es_datapath_mark() - the mark that packets must have which the daemon makes itself and sends to clients by
+ * the stack; 0: none
  */
 unsigned int es_datapath_mark(const struct es_datapath *datapath);
 
 /*
- * es_datapath_resets() - where a worker is to note what it ends by a RST (kmod/core/resets.h): ES_RESETS of them
- * NULL: the datapath sees for itself what leaves by raw sockets.
+ * es_datapath_resets() - where a worker is to note what it ends by a RST (kmod/core/resets.h): ES_RESETS of
+ * them NULL: the datapath sees for itself what leaves by raw sockets.
  */
 struct es_reset *es_datapath_resets(struct es_datapath *datapath);
 size_t es_datapath_queue_bytes(const struct es_datapath *datapath);
@@ -160,8 +162,8 @@ int es_datapath_flows(struct es_datapath *datapath, es_datapath_flow_fn fn, void
 
 /**
  * es_datapath_loads() - what this node's connections are busy with at this moment
- * One walk over the machine's sockets. @wants_idle: somebody asks for @ret_sums->idle, which costs more with some
- * datapaths. Returns 0 or -errno.
+ * One walk over the machine's sockets. @wants_idle: somebody asks for @ret_sums->idle, which costs more with
+ * some datapaths. Returns 0 or -errno.
  */
 int es_datapath_loads(struct es_datapath *datapath, int wants_idle, struct es_load_sums *ret_sums);
 
@@ -173,8 +175,8 @@ int es_datapath_accepted(struct es_datapath *datapath, unsigned long long *ret_c
 
 /*
  * es_datapath_heard() - packets of clients that arrived for a service address, since the datapath was loaded
- * Whichever node's they are; all of them are sent to the cluster MAC. Not all are counted here: that there are more
- * than before is what this is for.
+ * Whichever node's they are; all of them are sent to the cluster MAC. Not all are counted here: that there
+ * are more than before is what this is for.
  */
 int es_datapath_heard(struct es_datapath *datapath, unsigned long long *ret_count);
 
@@ -185,8 +187,8 @@ int es_datapath_heard(struct es_datapath *datapath, unsigned long long *ret_coun
 typedef void (*es_datapath_response_fn)(void *ctx, const struct es_response_entry *entry);
 int es_datapath_responses(struct es_datapath *datapath, es_datapath_response_fn fn, void *ctx);
 
-/* es_datapath_response_read() - one as the datapath wrote it, or one of another version, whose entries may be shorter or
- * longer: what it lacks is 0. Returns 0 or -EBADMSG. */
+/* es_datapath_response_read() - one as the datapath wrote it, or one of another version, whose entries may be
+ * shorter or longer: what it lacks is 0. Returns 0 or -EBADMSG. */
 int es_datapath_response_read(const void *data, size_t size, struct es_response_entry *ret_entry);
 
 /* es_datapath_connections() - the same for each connection of any service */
@@ -209,8 +211,10 @@ int es_datapath_connection(struct es_datapath *datapath, const struct es_flow *f
 			   struct es_connection_state *ret_state, __u32 *ret_ahead);
 
 /**
- * es_datapath_vanish() - a connection's socket is about to end without a word, since another one has its connection
- * From now on no packet of its client comes to the stack of this node. By the same thread. Returns 0 or -errno.
+ * es_datapath_vanish() - a connection's socket is about to end without a word, since another one has its
+ * connection
+ * From now on no packet of its client comes to the stack of this node. By the same thread. Returns 0 or
+ * -errno.
  */
 int es_datapath_vanish(struct es_datapath *datapath, const struct es_flow *flow);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Looks interfaces up by name. The C library's if_nametoindex() finds alternative names too, but no long ones;
- * rtnetlink finds those.
+ * Looks interfaces up by name. The C library's if_nametoindex() finds alternative names too, but no long
+ * ones; rtnetlink finds those.
  */
 #include <errno.h>
 #include <libmnl/libmnl.h>

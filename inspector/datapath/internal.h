@@ -3,8 +3,8 @@
 #define ES_DATAPATH_INTERNAL_H
 
 /*
- * What a driver is: the functions of datapath.h that differ, and what all have in common. A driver's own
- * structure begins with struct es_datapath.
+ * A driver: the functions of datapath.h that differ, and what all have in common. A driver's own structure
+ * begins with struct es_datapath.
  */
 #include "inspector/datapath/datapath.h"
 #include "inspector/datapath/ring_reader.h"
@@ -51,7 +51,8 @@ extern const struct es_datapath_ops es_datapath_netfilter;
 /**
  * struct es_datapath - what every driver has
  * @note: as of es_datapath_note(), owned by the driver; NULL is ""
- * @queue_fd: of each worker's ring buffer, -1 if there is none; @wake_fd: es_datapath_wake_fd(), the driver's own
+ * @queue_fd: of each worker's ring buffer, -1 if there is none; @wake_fd: es_datapath_wake_fd(), the driver's
+ * own
  * @responses_fd: of the ring of response lengths
  */
 struct es_datapath {

@@ -28,7 +28,10 @@ static struct es_module *es_module_of(struct es_datapath *dp)
 	return (struct es_module *)dp;
 }
 
-/* struct es_module_value - an attribute of a fixed size that an answer must have; @least: of a module of the version before */
+/*
+ * struct es_module_value - an attribute of a fixed size that an answer must have; @least: of a module of the
+ * version before
+ */
 struct es_module_value {
 	int type;
 	void *data;
@@ -120,7 +123,7 @@ static int es_module_map(struct es_datapath *dp)
 
 	if (!rc)
 		rc = es_datapath_map(dp, state_fd, decisions_fd);
-	/* What is mapped holds the file, and that the module. */
+	/* A mapping holds the file, and that the module. */
 	if (state_fd >= 0)
 		close(state_fd);
 	if (decisions_fd >= 0)
@@ -180,7 +183,7 @@ static void es_module_free(struct es_datapath *dp)
 	es_module_control_free(&es_module_of(dp)->control);
 }
 
-/* Of this network namespace's node; all zero when the module is not loaded. Loads nothing. */
+/* The status of this network namespace's node; all zero when the module is not loaded. Loads nothing. */
 static int es_module_status(struct es_module_status *ret_status)
 {
 	struct es_module_control *control;

@@ -35,7 +35,8 @@
  * @responses: what the engine has measured
  * @diag: to ask about single sockets during walks
  * @idle: connections on which nothing goes on, as of struct es_load_sums, looked for at @idle_ns
- * @config: what is in force, for the walks of the control thread; @answered: of its ring, as of struct es_node_ring
+ * @config: what is in force, for the walks of the control thread; @answered: of its ring, as of struct
+ * es_node_ring
  */
 struct es_netfilter {
 	struct es_datapath base;
@@ -223,7 +224,7 @@ static int es_netfilter_attach(struct es_datapath *dp, char *err, size_t err_len
 
 	if (rc)
 		es_netfilter_why(rc, &why, err, err_len);
-	else /* whatever was set: nobody has read the queue until now, or it brought another interface's packets */
+	else /* whatever was set: until now, nobody read the queue, or it had another interface's packets */
 		es_datapath_hears_anew(dp);
 	return rc;
 }
@@ -289,8 +290,8 @@ static int es_netfilter_end(const void *ctx)
 }
 
 /*
- * Has its server written what has not left yet? A walk could tell only by locking each socket, whose server may be in the middle
- * of a write() that waits for a disk.
+ * Has its server written what has not left yet? A walk could tell only by locking each socket, whose server
+ * may be in the middle of a write() that waits for a disk.
  */
 static int es_netfilter_has_unsent(struct es_netfilter *nf, const struct es_sock_diag_id *id)
 {
@@ -299,7 +300,10 @@ static int es_netfilter_has_unsent(struct es_netfilter *nf, const struct es_sock
 	return id->unacked && !es_nf_socket_look(&nf->diag, &id->flow, &socket) && socket.unsent;
 }
 
-/* The time must be asked for as that above must, so only of those that have nothing open, and not in each walk. */
+/*
+ * The time must be asked for as that above must, so only of those that have nothing open, and not in each
+ * walk.
+ */
 static int es_netfilter_is_idle(const struct es_netfilter_walk *walk, const struct es_sock_diag_id *id,
 				const struct es_track *t)
 {
@@ -331,7 +335,7 @@ static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
 	    es_nf_engine_end_late(walk->nf->engine, &id->flow, es_netfilter_end, id))
 		return;
 	t = is_known ? &track : NULL;
-	/* Of those whose server has closed them in the middle of an answer; nobody need be asked about any other. */
+	/* Only a connection that its server has closed in the middle of an answer need be asked. */
 	has_unsent = es_load_cost(t, id->state, 0) != es_load_cost(t, id->state, 1) &&
 		     es_netfilter_has_unsent(walk->nf, id);
 	cost = es_load_cost(t, id->state, has_unsent);
@@ -370,7 +374,7 @@ static void es_netfilter_on_connection(void *ctx, const struct es_connection_ent
 	connections->fn(connections->ctx, entry);
 }
 
-/* Of those that are proven, nobody needs to know. */
+/* Nobody needs to know of those that are proven. */
 static int es_netfilter_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx)
 {
 	struct es_netfilter_connections connections = {.fn = fn, .ctx = ctx};
@@ -399,7 +403,7 @@ static void es_netfilter_on_stranger(void *ctx, const struct es_sock_diag_id *id
 		ending->count += (unsigned int)rc;
 }
 
-/* What the engine has noted; and the sockets that it knows nothing of, or that would not go. */
+/* End what the engine has noted, and the sockets that it knows nothing of, or that would not go. */
 static int es_netfilter_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
 {
 	struct es_netfilter_ending ending = {.nf = es_netfilter_of(dp)};
@@ -425,7 +429,10 @@ static int es_netfilter_vanish(struct es_datapath *dp, const struct es_flow *flo
 const struct es_datapath_ops es_datapath_netfilter = {
 	.name = "netfilter",
 	.size = sizeof(struct es_netfilter),
-	/* A listening socket of MPTCP shakes hands by itself here, and speaks TCP then, since the SYN has no MP_CAPABLE. */
+	/*
+	 * A listening socket of MPTCP shakes hands by itself here, and speaks TCP then, since the SYN has no
+	 * MP_CAPABLE.
+	 */
 	.takes_mptcp = 1,
 	.probe = es_netfilter_probe,
 	.create = es_netfilter_create,

@@ -146,7 +146,10 @@ static int es_network_speaks_ipv6(const char *interface, const char *wanted_for,
 	return -ENOTSUP;
 }
 
-/* Is what IPv6 addresses of services and nodes need there? What the node gives to itself comes over lo. */
+/*
+ * Is what IPv6 addresses of services and nodes need there? Packets that the node gives to itself come over
+ * lo.
+ */
 static int es_network_speaks(const struct es_conf *conf, const char *public, const char *cluster,
 			     struct es_conf_error *err)
 {
@@ -232,9 +235,9 @@ static int es_prepare_sysctl(const char *found, const char *path, int value, con
 }
 
 /*
- * Strict rp_filter drops a client's packet that came in a handover message: the way back is another interface.
- * The kernel takes the larger of "all" and the interface's own, so 2, loose, holds whatever somebody writes
- * to "all" later.
+ * Strict rp_filter drops a client's packet that came in a handover message: the way back is another
+ * interface. The kernel takes the larger of "all" and the interface's own, so 2, loose, holds whatever
+ * somebody writes to "all" later.
  */
 static int es_prepare_rp_filter(const char *found, const char *interface, struct es_conf_error *err)
 {
@@ -326,7 +329,9 @@ static int es_on_route(const struct nlmsghdr *nlh, void *data)
 	return MNL_CB_OK;
 }
 
-/* By the route there: an address of an interface has a local one, and so has what `ip route add local` says. */
+/*
+ * By the route there: an address of an interface has a local one, and so has what `ip route add local` says.
+ */
 int es_network_has_address(const struct es_addr *address)
 {
 	struct mnl_socket *socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);

@@ -36,9 +36,9 @@ int es_network_probe_kernel(struct es_conf_error *err);
 
 /**
  * es_network_cookies_are_wrong() - does net.ipv4.tcp_syncookies keep this datapath from making connections?
- * BPF has the kernel believe a cookie, and with 0 it believes none. Netfilter has the listening socket take a SYN: with 2 it
- * answers each by a cookie of its own, which forgets window scale and SACK unless the client sends back its timestamp.
- * The module makes its requests itself, whether the kernel sends cookies or not.
+ * BPF has the kernel believe a cookie, and with 0 it believes none. Netfilter has the listening socket take a
+ * SYN: with 2 it answers each by a cookie of its own, which forgets window scale and SACK unless the client
+ * sends back its timestamp. The module makes its requests itself, whether the kernel sends cookies or not.
  * Returns 0, or 1 and the reason in @why, to which "; set it to 1" can be added.
  */
 int es_network_cookies_are_wrong(enum es_datapath_kind kind, const char **ret_why);
@@ -47,7 +47,10 @@ int es_network_cookies_are_wrong(enum es_datapath_kind kind, const char **ret_wh
  * Returns as es_network_probe_kernel(). */
 int es_network_probe(enum es_datapath_kind kind, struct es_conf_error *err);
 
-/* Bytes by which a handover message is longer than the client's packet in it: depends on the family of the nodes' addresses. */
+/*
+ * Bytes by which a handover message is longer than the client's packet in it: depends on the family of the
+ * nodes' addresses.
+ */
 unsigned int es_network_overhead(const struct es_conf *conf);
 
 /* The longest client packet that fits into a handover message;
@@ -68,8 +71,8 @@ int es_network_read(const struct es_conf *conf, struct es_network *ret_network, 
 /**
  * es_network_prepare() - make the settings that belong to the datapath
  * The public interface takes frames for the cluster MAC; rp_filter is loose where handovers arrive; the node
- * never answers or announces ARP for the service address by itself. What sysctls were before is noted in the
- * file @found (sysctl.h). Idempotent. Returns 0, or -errno and @err.
+ * never answers or announces ARP for the service address by itself. The file @found notes what sysctls were
+ * before (sysctl.h). Idempotent. Returns 0, or -errno and @err.
  */
 int es_network_prepare(const struct es_conf *conf, const char *found, struct es_conf_error *err);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Asks the kernel for its TCP sockets (sock_diag(7)). The kernel makes an answer before recvfrom() returns, so
- * nothing here waits.
+ * Asks the kernel for its TCP sockets (sock_diag(7)). The kernel makes an answer before recvfrom() returns,
+ * so nothing here waits.
  */
 #include <errno.h>
 #include <string.h>
@@ -211,7 +211,7 @@ static struct inet_diag_req_v2 *begin_one(char *buf, __u16 type, __u16 flags, co
 	return req;
 }
 
-/* What is accepted has an inode, until its server closes it: what waits has been closed by nobody here. */
+/* An accepted socket has an inode until its server closes it; one that waits was closed by nobody here. */
 static int on_one(const struct nlmsghdr *nlh, void *data)
 {
 	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);

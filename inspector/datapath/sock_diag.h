@@ -3,15 +3,16 @@
 #define ES_SOCK_DIAG_H
 
 /*
- * The kernel's TCP sockets, by NETLINK_SOCK_DIAG: listed, and ended. Of the network namespace of the calling
- * thread.
+ * The kernel's TCP sockets, by NETLINK_SOCK_DIAG: listed, and ended; those of the calling thread's network
+ * namespace.
  */
 #include "kmod/core/flow.h"
 
 /**
  * struct es_sock_diag_id - names one socket, and never a later one of the same flow
  * @cookie: the kernel's number for it; @state: when it was listed, an enum es_tcp_state
- * @unacked: so many bytes of its own, a FIN counting as one, have not been acknowledged then, be they sent or not
+ * @unacked: so many bytes of its own, a FIN counting as one, have not been acknowledged then, be they sent or
+ * not
  * @unread: bytes of the peer's that nobody has read yet
  */
 struct es_sock_diag_id {
@@ -30,7 +31,8 @@ typedef void (*es_sock_diag_fn)(void *ctx, const struct es_sock_diag_id *id);
 int es_sock_diag_walk(es_sock_diag_fn fn, void *ctx);
 
 /**
- * es_sock_diag_end() - end a socket as its kernel would for an administrator: RST to the peer, error to its owner
+ * es_sock_diag_end() - end a socket as its kernel would for an administrator: RST to the peer, error to its
+ * owner
  * Needs CAP_NET_ADMIN. Returns 0; -ENOENT if it is gone; -EOPNOTSUPP for a kernel without
  * CONFIG_INET_DIAG_DESTROY; or -errno.
  */
@@ -60,8 +62,8 @@ int es_sock_diag_listeners(es_sock_diag_listener_fn fn, void *ctx);
 /**
  * es_sock_diag_is_waiting() - has nobody accepted this connection yet?
  * @service, @port: the server's side; @client, @client_port: the other, both ports in host byte order
- * Returns 1: it waits in the accept queue; 0: it was accepted, or its server waits for data before it is told of it;
- * -ENOENT: there is no such connection (any more); or -errno.
+ * Returns 1: it waits in the accept queue; 0: it was accepted, or its server waits for data before it is told
+ * of it; -ENOENT: there is no such connection (any more); or -errno.
  */
 int es_sock_diag_is_waiting(const struct es_addr *service, unsigned int port, const struct es_addr *client,
 			    unsigned int client_port);

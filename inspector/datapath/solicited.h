@@ -4,8 +4,8 @@
 
 /*
  * The multicast groups to which clients' networks send when they ask where a service's IPv6 address is (its
- * solicited-node group, RFC 4291 section 2.7.1). The address itself is on lo, for which no kernel joins one, and a switch
- * that snoops MLD keeps a group's frames from who has not joined it.
+ * solicited-node group, RFC 4291 section 2.7.1). The address itself is on lo, for which no kernel joins one,
+ * and a switch that snoops MLD keeps a group's frames from who has not joined it.
  */
 #include "inspector/base/error.h"
 #include "inspector/config/config.h"
@@ -14,7 +14,8 @@
 struct es_addr es_solicited_group(const struct es_addr *address);
 
 /**
- * es_solicited_open() - be in the groups of all services on the interface @ifindex, until the socket is closed
+ * es_solicited_open() - be in the groups of all services on the interface @ifindex, until the socket is
+ * closed
  * @ret_fd: the socket; -1 if no service has such an address. Returns 0; or -errno and @err.
  */
 int es_solicited_open(const struct es_conf *conf, unsigned int ifindex, int *ret_fd,
