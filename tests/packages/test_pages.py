@@ -90,6 +90,44 @@ def test_configuration_keys(tmp_path):
             {key for names in re.findall(r"# ([\w, ]+): as in a rule\.", shown[2]) for key in names.split(", ")}, name
 
 
+SAMPLES_NEED = {
+    ("log", "file"): "to = file", ("check", "ca_file"): "type = https host = www.example.com", ("check", ""): "type = http",
+    ("location", "service"): "cost = 1", ("rule", "backup"): "nodes = n1", ("rule", "otherwise"): "nodes = n1",
+    ("rule", "affinity"): "cookie = a", ("rule", "when_drained"): "cookie = a affinity = route", ("rule", "status"): "deny = yes",
+    ("rule", "body"): "deny = yes", ("rule", "burst"): 'rate = "1/s"', ("rule", "deny"): " ", ("rule", ""): "priority = low"}
+REQUIRED = {"datapath": "interface = eth0 cluster_interface = eth1", "node": "address = 10.78.0.1",
+            "service": "address = 10.77.0.100 port = 80 policy = lard"}
+
+
+def test_example_values(tmp_path):
+    """Each value that the example shows for a key without a default is one that the program takes."""
+    path = tmp_path / "earshot.conf"
+    section_of, tried = [], set()
+    for line in read("conf/earshot.conf.example").split("\n# Rules and locations")[0].splitlines():
+        line = line.lstrip("# ") if re.match(r"[ #]*\w[^={]*\{$|[ #]*\}$", line) else re.sub(r"^ *(# {4,})?", "", line)
+        if line.endswith("{"):
+            section_of.append(line.split()[0])
+        elif line == "}":
+            section_of.pop()
+        found = re.match(r"# (\w+) = ", line)
+        if not found or not section_of:
+            continue
+        section, key = section_of[-1], found[1]
+        needs = SAMPLES_NEED.get((section, key), SAMPLES_NEED.get((section, ""), ""))
+        needs = "" if f"{key} =" in needs else needs
+        heads = {"node": "node n1", "plugin": "plugin header-hash", "rule": "rule r", "location": "location /x/", "service": "service web"}
+        required = {**REQUIRED, "service": REQUIRED["service"].replace(" policy = lard", "" if key == "policy" else " policy = lard")}
+        one = f"{heads.get(section, section)} {{ {required.get(section, '')} {needs} {line[2:]} }}"
+        if len(section_of) > 1:
+            one = f"service web {{ {required['service']} {one} }}"
+        others = [f"{heads.get(name, name)} {{ {keys} }}" for name, keys in required.items() if name not in (section_of[0], section)]
+        path.write_text("\n".join([one, *others, "node n2 { address = 10.78.0.2 }", "node n3 { address = 10.78.0.3 }", ""]))
+        done = subprocess.run([os.path.join(BIN, "earshot"), "check-config", path], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (one, done.stderr)
+        tried.add((section, key))
+    assert len(tried) > 40 and {("plugin", "config"), ("rule", "burst"), ("status", "names")} <= tried, tried
+
+
 def test_key_reference(tmp_path):
     """Both are what the table of keys says, and change with it; a key that lacks something is named."""
     tool = "inspector/config/key_reference.py"
