@@ -321,11 +321,12 @@ static void values_of(const struct es_conf_section *section, const struct es_con
 		      size_t size)
 {
 	const char *def = key->def && *key->def ? key->def : NULL;
+	unsigned int number = def ? (unsigned int)strtoul(def, NULL, 10) : key->max;
 
 	switch (key->kind) {
 	case ES_CONF_KIND_NUMBER:
-		snprintf(a, size, "%u", def ? (unsigned int)atol(def) : key->max);
-		snprintf(b, size, "%u", !def || (unsigned int)atol(def) != key->min ? key->min : key->max);
+		snprintf(a, size, "%u", number);
+		snprintf(b, size, "%u", number != key->min ? key->min : key->max);
 		break;
 	case ES_CONF_KIND_CHOICE:
 		snprintf(a, size, "%s", def ? def : key->choices[0].name);

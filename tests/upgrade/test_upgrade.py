@@ -54,6 +54,11 @@ def is_inspecting(lab, members):
     return condition
 
 
+def drifts(lab):
+    """In what nodes with the same file differ, as any of them sees it."""
+    return {(asked, node["name"]): node["drift"] for asked in lab.net.nodes for node in lab.status(asked)["nodes"] if node.get("drift")}
+
+
 @pytest.mark.parametrize("inspect", ["every", "first"])
 @pytest.mark.parametrize("membership", ["static", "corosync"])
 @pytest.mark.parametrize("back", [False, True], ids=["upgrade", "downgrade"])
@@ -81,6 +86,7 @@ def test_node_by_node(membership, inspect, back):
                 lab.node(node).start("earshotd")
                 wait_for(is_inspecting(lab, 3), f"a whole ring with {node} anew", 20)
                 traffic.run(SECONDS)
+                wait_for(lambda: not drifts(lab), f"no drift with {node} anew", 10, lambda: drifts(lab))
         assert not traffic.wrong, traffic.wrong[:5]
         assert not traffic.broken, traffic.broken[:5]
         served = collections.Counter(answer.node for answer in traffic.answers)
