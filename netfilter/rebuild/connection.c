@@ -18,7 +18,7 @@ int es_nf_connection_read(struct es_nf_rebuild *rebuild, const struct es_flow *f
 	first = es_nf_entry_first(&entry);
 	if (!es_nf_conntrack_is_ours(&rebuild->ct, &entry) || !first)
 		return -EOPNOTSUPP;
-	/* Where its successor's ports are in TIME_WAIT, a SYN from the past is refused. */
+	/* A node where these ports are in TIME_WAIT would refuse a SYN with an old timestamp. */
 	if (entry.offsets.its && !client_ts)
 		return -EAGAIN;
 	rc = es_nf_socket_look(&rebuild->diag, &entry.socket, &socket);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Remembers requests, in a table that never grows. It is keyed by a secret, so nobody can choose whose place to take.
+ * Remembers requests in a table of fixed size. The hash has a secret key, so nobody can choose whose place to
+ * take.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 #define ES_WAYS 4
 
-/* @until_ns: 0: nothing is in this place */
+/* @until_ns: 0: empty */
 struct copy {
 	__u64 flow_hash;
 	__u64 until_ns;
@@ -19,7 +20,7 @@ struct copy {
 
 struct es_nf_copies {
 	struct es_sipkey key;
-	size_t mask; /* of sets */
+	size_t mask; /* for the number of a set */
 	struct copy copies[];
 };
 

@@ -9,12 +9,12 @@
 #include "netfilter/rebuild/errors.h"
 #include "netfilter/kernel/packet.h"
 
-#define ES_ICMP_LEN   8	 /* before what is quoted */
-#define ES_CHECK_AT   2	 /* its checksum */
-#define ES_FLAGS_AT   13 /* where TCP has its flags */
-#define ES_QUOTED_LEN 8	 /* of TCP, at least: ports, and the sequence number in byte 4 */
+#define ES_ICMP_LEN   8	 /* bytes before the quoted packet */
+#define ES_CHECK_AT   2	 /* of the checksum */
+#define ES_FLAGS_AT   13 /* of TCP's flags */
+#define ES_QUOTED_LEN 8	 /* bytes of TCP, at least: ports, and the sequence number at byte 4 */
 
-/* Is it a packet's later part, which has no TCP header? A server's packet of IPv6 has none of these headers. */
+/* A later fragment has no TCP header. A server's packet of IPv6 has no fragment header. */
 static int is_later_part(const __u8 *packet)
 {
 	return packet[0] >> 4 == 4 && (packet[6] & 0x1f || packet[7]);
@@ -44,7 +44,7 @@ int es_nf_errors_read(const __u8 *packet, size_t len, struct es_nf_error *ret_er
 	return 0;
 }
 
-/* Put a word at an even place behind the ICMP header, and into the checksum what that changes (RFC 1624). */
+/* Replaces a word at an even offset after the ICMP header, and updates the checksum (RFC 1624). */
 static void put_word(__u8 *packet, size_t check_at, size_t at, __u16 word)
 {
 	__u16 old, check;
@@ -57,9 +57,10 @@ static void put_word(__u8 *packet, size_t check_at, size_t at, __u16 word)
 }
 
 /*
- * The connection tracking gives the error to its entry, and then shifts what it takes for the numbers of a segment
- * (nf_confirm(), nf_ct_seq_adjust()): the acknowledged one, if its flag is set. That is the start of what is quoted. The
- * flag's place is the low byte of IPv4's identification, or of IPv6's length, in which no socket is interested.
+ * Conntrack gives the error to the connection's entry, and then shifts what it takes for a segment's numbers
+ * (nf_confirm(), nf_ct_seq_adjust()): the acknowledgement, if the ACK flag is set. At those offsets is the
+ * start of the quoted packet; in place of the flags there is the low byte of IPv4's identification, or of
+ * IPv6's length, which no socket reads.
  */
 static void hide_flag(const struct es_nf_error *error, __u8 *packet)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Keeps entries in a hash table with linear probing, which grows; its key is a secret.
- */
+/* Keeps entries in a growing hash table with linear probing, whose hash has a secret key. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -9,12 +7,12 @@
 #include "netfilter/kernel/socket.h"
 
 #define ES_FIRST_PLACES 64
-#define ES_EMPTY_COST	64 /* so many empty places cost no more than one question to the kernel */
+#define ES_EMPTY_COST	64 /* to skip this many empty places costs as much as one question to the kernel */
 
 /*
- * A place without a service's port is empty. Never more than two thirds of them are taken.
- *
- * @left: places that es_nf_kept_restore_some() has yet to look at, @next is the next one; @is_again: and all once more
+ * A place whose service port is 0 is empty. At most two thirds are taken.
+ * @left: places that es_nf_kept_restore_some() has yet to look at; @next: the next one; @is_again: then all
+ * once more
  */
 struct es_nf_kept {
 	struct es_sipkey key;
@@ -67,7 +65,7 @@ static size_t home_of(const struct es_nf_kept *k, const struct es_flow *flow)
 	return es_flow_hash(&k->key, 0, flow) & k->mask;
 }
 
-/* Where the flow is, or the empty place where it would be. */
+/* The flow's place, or the empty place where it belongs. */
 static size_t find(const struct es_nf_kept *k, const struct es_flow *flow)
 {
 	size_t at = home_of(k, flow);
@@ -78,8 +76,9 @@ static size_t find(const struct es_nf_kept *k, const struct es_flow *flow)
 }
 
 /*
- * From the place before an empty one down to that: where an entry goes, others move down to its place, from where all has been
- * looked at. None moves over the empty place, whose entries come last.
+ * Goes downwards, from the place before an empty one. When an entry is removed,
+ * others move down into its place, at which the walk has looked already. No entry moves across the empty place
+ * where the walk ends.
  */
 static void begin(struct es_nf_kept *k)
 {
@@ -107,7 +106,7 @@ static int grow(struct es_nf_kept *k)
 	k->places = larger.places;
 	k->mask = larger.mask;
 	if (k->left)
-		begin(k); /* nothing is where it was */
+		begin(k); /* every entry has moved */
 	return 0;
 }
 
@@ -129,7 +128,7 @@ static int keep(struct es_nf_kept *k, const struct es_nf_entry *entry)
 	return 0;
 }
 
-/* What follows moves up, so that no search ends too early. */
+/* Moves the entries after the hole up, so that no search ends early. */
 static void empty(struct es_nf_kept *k, size_t hole)
 {
 	for (size_t at = (hole + 1) & k->mask; is_taken(&k->places[at]); at = (at + 1) & k->mask) {
@@ -214,7 +213,7 @@ static void on_entry(void *ctx, const struct es_nf_entry *entry)
 	struct look *look = ctx;
 	int rc = look->rc ? 0 : keep(look->kept, entry);
 
-	if (rc != -ENOSPC) /* more than are kept: the limit's price, as for those that are made later */
+	if (rc != -ENOSPC) /* too many: the price of the limit, as for connections that are made later */
 		look->rc = look->rc ? look->rc : rc;
 }
 
@@ -230,8 +229,8 @@ int es_nf_kept_look_all(struct es_nf_kept *kept, struct es_nf_conntrack *ct)
 }
 
 /*
- * Mostly, an entry goes some time after its connection, and then nothing more is asked. Returns 1: it has its entry again; 0: it has it
- * still; -ENOENT: its connection is over; or -errno.
+ * Usually, an entry goes some time after its connection is over; then the first question settles it. Returns
+ * 1: restored; 0: the entry exists; -ENOENT: the connection is over; or -errno.
  */
 static int restore(struct es_nf_conntrack *ct, struct es_nf_netlink *diag, const struct es_nf_entry *kept)
 {
@@ -239,7 +238,7 @@ static int restore(struct es_nf_conntrack *ct, struct es_nf_netlink *diag, const
 	struct es_nf_entry now;
 	int rc = es_nf_socket_look(diag, &kept->socket, &socket);
 
-	/* One whose handshake is not over has just been made: the entry that went was that of another one. */
+	/* A half connection is just being made: the lost entry was an older one. */
 	if (!rc && (socket.state == ES_NF_TCP_SYN_RECV || socket.state == ES_NF_TCP_NEW_SYN_RECV))
 		return 0;
 	if (!rc && !es_nf_socket_is_connection(&socket))

@@ -10,7 +10,7 @@
 #include "netfilter/kernel/entry.h"
 #include "netfilter/rebuild/losses.h"
 
-/* `conntrack -F` tells of each entry at once. */
+/* `conntrack -F` reports all entries at once. */
 #define ES_RECEIVE_BUFFER (4 << 20)
 
 int es_nf_losses_open(struct es_nf_losses *losses)
@@ -20,7 +20,7 @@ int es_nf_losses_open(struct es_nf_losses *losses)
 
 	if (rc)
 		return rc;
-	/* With CAP_NET_ADMIN, above the system's limit. */
+	/* CAP_NET_ADMIN may exceed the system's limit. */
 	(void)setsockopt(es_nf_losses_fd(losses), SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room));
 	if (mnl_socket_setsockopt(losses->nl.socket, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0) {
 		rc = -errno;
@@ -43,7 +43,7 @@ int es_nf_losses_read(struct es_nf_losses *losses, size_t most, es_nf_loss_fn fn
 {
 	char buf[ES_NF_NETLINK_ROOM];
 
-	/* The kernel tells of each in a datagram. */
+	/* One datagram for each entry. */
 	for (size_t n = 0; n < most; n++) {
 		ssize_t got = recv(es_nf_losses_fd(losses), buf, sizeof(buf), MSG_DONTWAIT);
 		const struct nlmsghdr *nlh = (const struct nlmsghdr *)buf;

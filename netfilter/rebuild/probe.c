@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Makes a connection in a network namespace of a thread's own, which goes with the thread. What the server answers leaves
- * by the same tun device as the client's packets came in, since the way to everywhere is there.
+ * Makes a connection in a thread's own network namespace, which vanishes with the thread. The server's
+ * answers leave by the tun device by which the client's packets came in, since it has the default route.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,12 +24,12 @@
 #include "netfilter/rebuild/rebuild.h"
 #include "netfilter/rules/translation.h"
 
-#define ES_LO	       1 /* its index in a namespace that is new */
+#define ES_LO	       1 /* its index in a new namespace */
 #define ES_PATIENCE_MS 1000
 #define ES_REQUEST     "request"
 #define ES_ANSWER      "answer"
 #define ES_CLIENT_ISN  0x10203040U
-#define ES_COOKIE      0xfffffff0U /* what follows wraps soon */
+#define ES_COOKIE      0xfffffff0U /* so that numbers wrap soon */
 #define ES_CLIENT_TS   1000U
 #define ES_COOKIE_TS   2000U
 
@@ -51,7 +51,7 @@ static __u64 now_ns(void)
 	return (__u64)now.tv_sec * 1000000000ULL + (__u64)now.tv_nsec;
 }
 
-/* Addresses that documentation uses (RFC 5737, RFC 3849). */
+/* Addresses for documentation (RFC 5737, RFC 3849). */
 static struct es_flow flow_of(int family)
 {
 	struct es_flow flow = {
@@ -98,7 +98,7 @@ static int add_route(struct es_nf_netlink *nl, int family, unsigned char type, c
 	return es_nf_netlink_talk(nl, nlh, NULL, NULL);
 }
 
-/* A route makes an address local at once; of IPv6, an address makes its route only when the kernel gets to it. */
+/* A route makes an address local at once. An IPv6 address would make its route only later. */
 static int set_network_up(struct world *world, int family)
 {
 	struct es_flow flow = flow_of(family);
@@ -117,7 +117,7 @@ static int set_network_up(struct world *world, int family)
 	return rc;
 }
 
-/* How the server's socket has it. */
+/* The flow of the server's socket. */
 static struct es_flow socket_of(const struct world *world, int family)
 {
 	struct es_flow flow = flow_of(family);
@@ -149,7 +149,7 @@ static int listen_at(int family, __be16 port)
 	return rc;
 }
 
-/* The first packet that a client would send behind a handshake. Returns its length. */
+/* The first packet after a handshake. Returns its length. */
 static size_t make_request(const struct es_flow *flow, __u8 *ret_packet)
 {
 	size_t header = sizeof(struct tcphdr) + ES_TIMESTAMP_OPTION_LEN, len = header + strlen(ES_REQUEST);
@@ -172,7 +172,10 @@ static int wait_for(int fd, __u64 until_ns)
 	return now < until_ns && poll(&wanted, 1, (int)((until_ns - now) / 1000000 + 1)) > 0;
 }
 
-/* What the server says must reach the client as if it had come from whom the client has shaken hands with. */
+/*
+ * The client must get the server's packets with the numbers and the clock of the handshake that the client
+ * knows.
+ */
 static int judge_answer(const struct world *world, const struct es_segment *seg)
 {
 	__u32 clock = seg->tsval - (ES_COOKIE_TS + ES_REBUILD_CLOCK_AHEAD_MS);
@@ -197,7 +200,7 @@ static int hear_answer(const struct world *world)
 	__u8 packet[2048];
 
 	while (wait_for(world->tun.fd, until_ns)) {
-		/* Sent the other way, but read the same. */
+		/* It goes the other way, but is read alike. */
 		struct es_nf_request heard = {.packet = packet};
 		ssize_t got = read(world->tun.fd, packet, sizeof(packet));
 
@@ -271,7 +274,7 @@ static int try_family(struct world *world, int family)
 	return rc;
 }
 
-/* For IPv4 at least, as all of it. */
+/* For IPv4 at least, as everything else. */
 static int set_translation(struct world *world, struct es_nf_netlink *nl)
 {
 	struct es_nf_rules rules = {
@@ -358,14 +361,14 @@ static void *run_ingress(void *data)
 	return NULL;
 }
 
-/* By a thread that goes, and its namespace with it. */
+/* In a thread whose namespace vanishes with it. */
 static int run_apart(void *(*what)(void *), struct world *world)
 {
 	sigset_t all, before;
 	pthread_t thread;
 	int rc;
 
-	sigfillset(&all); /* they are for other threads */
+	sigfillset(&all); /* signals are for other threads */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = -pthread_create(&thread, NULL, what, world);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

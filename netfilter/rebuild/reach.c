@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Asks the kernel for the route to a client, and for the neighbour on it.
- */
+/* Asks the kernel for the route to a client, and for the neighbour on that route. */
 #include <errno.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
@@ -9,13 +7,13 @@
 #include <sys/socket.h>
 #include "netfilter/rebuild/reach.h"
 
-/* An entry that was good goes through states for longer than that before packets wait for it. */
+/* A neighbour entry that is valid stays usable for longer than this. */
 #define ES_REACHED_NS 1000000000ULL
 
-/* As the kernel's NUD_VALID: its MAC is known, or there is none. */
+/* The kernel's NUD_VALID: the MAC is known, or none is needed. */
 #define ES_VALID (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
-/* struct hop - to whom a packet goes next, @at that address, of whichever @family; @state: what is known of his MAC, NUD_… */
+/* struct hop - the packet's next hop: address @at of @family; @state: of its neighbour entry, NUD_… */
 struct hop {
 	unsigned char family;
 	__u32 ifindex;
@@ -54,7 +52,7 @@ static void address_read(const struct nlattr *attr, unsigned char family, struct
 		memcpy(ret, mnl_attr_get_payload(attr), sizeof(*ret));
 }
 
-/* A router of the other family. */
+/* A router of the other address family. */
 static void via_read(const struct nlattr *attr, struct hop *hop)
 {
 	const struct rtvia *via = mnl_attr_get_payload(attr);
@@ -112,7 +110,7 @@ static int find_route(struct es_nf_reach *reach, const struct es_flow *flow, __u
 	mnl_attr_put(nlh, RTA_SRC, len, address_of(&flow->service, ret->family));
 	if (mark)
 		mnl_attr_put_u32(nlh, RTA_MARK, mark);
-	ret->at = flow->client; /* unless there is a router */
+	ret->at = flow->client; /* if there is no router */
 	return es_nf_netlink_talk(&reach->nl, nlh, on_route, ret);
 }
 
@@ -137,7 +135,10 @@ static int find_neighbour(struct es_nf_reach *reach, struct hop *hop)
 				  hop);
 }
 
-/* Have the kernel ask for the MAC, as a packet would that it has nobody for; where there is nothing to ask for, it knows at once. */
+/*
+ * Makes the kernel ask for the MAC, as a packet would. Where there is no MAC to ask for, the entry is valid
+ * at once.
+ */
 static void ask_for(struct es_nf_reach *reach, const struct hop *hop)
 {
 	char buf[256];
@@ -148,7 +149,7 @@ static void ask_for(struct es_nf_reach *reach, const struct hop *hop)
 	es_nf_netlink_push(&reach->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
 }
 
-/* Where the kernel does not say (before Linux 5.0), nothing is held back. */
+/* If the kernel does not tell (before Linux 5.0), nothing is held back. */
 static int ask(struct es_nf_reach *reach, const struct es_flow *flow, __u32 mark)
 {
 	struct hop hop = {.family = es_addr_is_v4(&flow->client) ? AF_INET : AF_INET6};

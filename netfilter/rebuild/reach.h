@@ -3,9 +3,9 @@
 #define ES_NETFILTER_REBUILD_REACH_H
 
 /*
- * Does a packet leave at once that the stack sends to a client? Where the kernel does not know the MAC of the client, or of
- * the router on the way to it, it keeps packets for as long as it asks for that, three seconds by default: behind all
- * rules, and so behind the lease by which they were let pass.
+ * Will a packet leave at once that the stack sends to a client? If the kernel does not know the MAC of the
+ * client, or of the router to it, it keeps the packet while it asks, three seconds by default. That happens
+ * after all rules, and so after the look at the lease.
  */
 #include "kmod/core/flow.h"
 #include "netfilter/kernel/netlink.h"
@@ -14,7 +14,7 @@
 
 /**
  * struct es_nf_reach - for one thread
- * @reached: clients of which it was found a moment ago that packets leave at once, one a slot
+ * @reached: clients that were reachable a moment ago, one for each slot
  */
 struct es_nf_reach {
 	struct es_nf_netlink nl;
@@ -30,8 +30,8 @@ int es_nf_reach_open(struct es_nf_reach *reach);
 void es_nf_reach_close(struct es_nf_reach *reach);
 
 /**
- * es_nf_reach_is() - does it? @mark: the packet's, by which its route may be another; @now_ns: CLOCK_MONOTONIC
- * Has the kernel ask where it has not, or has given up. Where it does not tell (before 5.0), the answer is yes.
+ * es_nf_reach_is() - will it? @mark: the packet's, which may select its route; @now_ns: CLOCK_MONOTONIC Makes
+ * the kernel ask for the MAC, if it has not or has given up. If the kernel does not tell (before 5.0): yes.
  */
 int es_nf_reach_is(struct es_nf_reach *reach, const struct es_flow *flow, __u32 mark, __u64 now_ns);
 

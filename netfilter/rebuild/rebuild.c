@@ -10,19 +10,21 @@
 #include "netfilter/rebuild/rebuild.h"
 #include "netfilter/rebuild/withdraw.h"
 
-/* Who waits: how often the kernel is asked whether something has come, and for how long at most; where the CPU is busy, a pause takes milliseconds. */
+/*
+ * Waiting: how often the kernel is asked, and for how long in all. On a busy CPU, a pause takes milliseconds.
+ */
 #define ES_PAUSE_NS    50000
 #define ES_PAUSES      200
 #define ES_PATIENCE_NS 100000000
 #define ES_HALVES      1024
-/* How often one looks while the hook is about to note what it has just learnt. */
+/* How often to look again while the hook is about to record the shift. */
 #define ES_LOOKS_NOTING 4
 
-/* What an attempt waits for. */
+/* The stages of an attempt: it waits for */
 enum stage {
-	STAGE_HALF,  /* the end of half a connection */
+	STAGE_HALF,  /* the end of a half connection */
 	STAGE_SYN,   /* the SYN */
-	STAGE_SHIFT, /* its answer */
+	STAGE_SHIFT, /* the SYN-ACK */
 };
 
 int es_nf_rebuild_open(struct es_nf_rebuild *rebuild, const struct es_nf_tun *tun,
@@ -58,7 +60,7 @@ struct patience {
 	__u64 since_ns;
 };
 
-/* Waits a little; or returns 0, if that has been long enough. */
+/* Pauses and returns 1; or returns 0 if the wait was long enough. */
 static int is_patient(struct patience *patience)
 {
 	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
@@ -72,7 +74,7 @@ static int is_patient(struct patience *patience)
 	return 1;
 }
 
-/* A half-made connection, whose request begins with this number: none is to be left. */
+/* Ends the half connection whose request begins at @seq. */
 static void end_half(const struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 seq)
 {
 	__u8 ES_NF_ALIGNED reset[ES_NF_MADE_MAX];
@@ -80,7 +82,7 @@ static void end_half(const struct es_nf_rebuild *rebuild, const struct es_flow *
 	(void)es_nf_tun_write(rebuild->tun, reset, es_nf_reset(flow, seq, reset));
 }
 
-/* Is a connection here by that name? */
+/* Does the flow have a connection here? */
 static int is_here(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 {
 	struct es_nf_socket socket;
@@ -89,8 +91,9 @@ static int is_here(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 }
 
 /*
- * End it, if there is any. A RST that comes in late would end the next one, or its entry, and what its SYN is answered with would go
- * to the client: so there is one RST at a time, and when nothing is left, it has come in. Returns -EINPROGRESS if it has not yet.
+ * Ends the flow's half connection, if there is one. A late RST would end the next attempt or its entry, and
+ * the SYN-ACK of that would reach the client. So there is one RST at a time, and once no half connection is
+ * left, it has arrived. Returns -EINPROGRESS until then.
  */
 static int end_any_half(struct es_nf_rebuild *rebuild, const struct es_nf_expected *expected)
 {
@@ -112,8 +115,9 @@ static int end_any_half(struct es_nf_rebuild *rebuild, const struct es_nf_expect
 }
 
 /*
- * What an old connection of these ports has left would answer the SYN as its own, if its numbers seem to come before, and the client would
- * wait in vain. Where the kernel does not end it, it may still take the SYN.
+ * A leftover of an old connection with the same ports (TIME_WAIT, FIN_WAIT2) would answer the SYN itself if
+ * its numbers seem newer, and the client would wait in vain. If the kernel cannot end it, the SYN may still
+ * succeed.
  */
 static void end_any_old(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 {
@@ -124,8 +128,9 @@ static void end_any_old(struct es_nf_rebuild *rebuild, const struct es_flow *flo
 }
 
 /*
- * The flow may have an entry: of a connection that goes on, or of one that is over or never began. Half a connection would answer
- * two SYNs within half a second once only (tcp_invalid_ratelimit), where the entry expects both answers.
+ * The flow has an entry: of a connection that goes on, is over, or never began. A half connection must be
+ * ended first: it would answer only one of two SYNs within half a second (tcp_invalid_ratelimit), while the
+ * new entry expects two answers.
  */
 static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expected *expected)
 {
@@ -136,7 +141,7 @@ static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expect
 	rc = es_nf_socket_look(&rebuild->diag, &expected->socket, &socket);
 	if (!rc && es_nf_socket_is_connection(&socket))
 		return -EADDRINUSE;
-	/* The program's own, that is to end before. */
+	/* The program's own connection, which must end first. */
 	if (!es_flow_equal(&expected->flow, &expected->socket) && is_here(rebuild, &expected->flow))
 		return -EADDRINUSE;
 	if (rc && rc != -ENOENT)
@@ -150,8 +155,8 @@ static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expect
 }
 
 /*
- * Has the SYN come as far as the hook, which takes the ISN out of it? Just behind, the listening socket gets it. Without an
- * entry, nothing more is to come.
+ * Has the SYN reached the hook, which reads the ISN from it? Right after that, the listening socket gets it.
+ * If the entry is gone, nothing more will happen.
  */
 static int has_come_in(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
@@ -163,7 +168,10 @@ static int has_come_in(struct es_nf_rebuild *rebuild, const struct es_nf_request
 	return entry.offsets.isn == request->seg.ack - 1;
 }
 
-/* The connection that its listening socket has begun, or is about to, is not to be: the next attempt makes another one. */
+/*
+ * Ends the connection that the listening socket has begun, or is about to begin: the next attempt makes
+ * another one.
+ */
 static void give_up(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	end_half(rebuild, &request->flow, request->seg.seq);
@@ -171,9 +179,10 @@ static void give_up(struct es_nf_rebuild *rebuild, const struct es_nf_request *r
 }
 
 /*
- * What its SYN, which may come in later, or its half connection would still become is not to be: the client repeats its request, which
- * may be another node's by then. Without labels, it is made all the same if it @has_come too late. Returns whether it is certain that
- * nothing has come of it.
+ * Keeps a late SYN, or a half connection, from becoming a connection: the client will repeat its request,
+ * which may be another node's by then. Without labels, the connection is
+ * ended if the SYN @has_come, and a SYN that comes later still makes it.
+ * Returns whether it is certain that nothing came of the attempt.
  */
 static int withdraw(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, int has_come)
 {
@@ -184,13 +193,16 @@ static int withdraw(struct es_nf_rebuild *rebuild, const struct es_nf_request *r
 	return rc > 0;
 }
 
-/* May there be a socket in a moment? Not if the accept queue is full. */
+/* Can the socket accept a connection? Not if its accept queue is full. */
 static int has_room(const struct es_nf_socket *socket)
 {
 	return socket->state == ES_NF_TCP_LISTEN && socket->rqueue <= socket->wqueue;
 }
 
-/* Nothing is to come of it any more. @has_come, @was_full: the SYN, and was there no room; @rc: why the kernel cannot be asked, or -ENOENT */
+/*
+ * Ends the attempt. @has_come: the SYN has arrived; @was_full: the accept queue was; @rc: the kernel's error,
+ * or -ENOENT
+ */
 static int end_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, int has_come,
 		   int was_full, int rc)
 {
@@ -206,9 +218,10 @@ static int end_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *re
 }
 
 /*
- * What has become of the SYN? Without a socket, the request would come to the listening one, which answers with a RST: so
- * it must not follow. Until it comes in, its entry must stay: without it, the listening socket's answer would go to the client.
- * Returns 0: there is a socket, maybe a whole one; -EINPROGRESS; or -errno.
+ * What has become of the SYN? Without a socket, the request would reach the listening socket, which would
+ * answer with a RST: so it must not follow yet. The entry must stay until the SYN has arrived: without it,
+ * the SYN-ACK would reach the client. Returns 0: there is a socket, perhaps already established;
+ * -EINPROGRESS; or -errno.
  */
 static int judge_syn(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
@@ -234,11 +247,12 @@ static int judge_syn(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attemp
 }
 
 /*
- * The entry is there. The kernel would take the time from its SYN-ACK to the handshake's last packet for the round trip to
- * the client, and that is nothing here: BBR would send what fits into it for ten seconds, CUBIC would leave slow start at
- * once. By Karn's rule it measures nothing where a SYN-ACK was repeated, so the SYN comes twice; and the hook's own last
- * packet is dropped (hook.c), so that the request is the first after that. Where there is no such rule, all works but
- * for the measurement. So it is where the client may send more at once, behind a bare ACK or the head of a body.
+ * Does the SYN come twice? The kernel would take the time between its SYN-ACK and the handshake's last packet
+ * for the round trip to the client, and it is almost nothing: for ten seconds, BBR would send only what fits
+ * into it, and CUBIC would leave slow start at once. By Karn's rule, a repeated SYN-ACK is not measured. So
+ * the SYN comes twice, and the hook's own last packet is dropped (hook.c), so that the request finishes the
+ * handshake. Where that rule cannot be, all works but for the measurement. Likewise where the client may send
+ * more at once, after a bare ACK or the head of a body.
  */
 static int makes_copy(const struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
@@ -246,9 +260,9 @@ static int makes_copy(const struct es_nf_rebuild *rebuild, const struct es_nf_re
 }
 
 /*
- * What comes from the wire while a connection is made must come no further than to the queue (rules.c), as long as the entry has
- * ES_NF_LABEL_MAKING. It could make the connection whole, and the entry, which is set back for the copy, would refuse all that
- * follows. And where the shift is not known yet, the listening socket would answer it with a RST.
+ * While the entry has ES_NF_LABEL_MAKING, packets from the wire get no further than to the queue (rules.c).
+ * One could otherwise establish the connection, and the entry, which is set back for the second SYN, would
+ * refuse all that follows. And while the shift is not known, the listening socket would answer it with a RST.
  */
 static int waits(const struct es_nf_rebuild *rebuild)
 {
@@ -263,11 +277,14 @@ static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
 }
 
 /*
- * Does the entry know by how much the server's numbers are shifted? Without that, the request would not be shifted, and be answered
- * with a RST. Another CPU may have the SYN-ACK still, on its way from the socket that judge_syn() has seen to the hook. And a packet
- * from the wire that comes while it is between the connection tracking and the hook makes its state one in which the hook lets it
- * pass: then the shift is never known. And where that was the answer to an earlier attempt's SYN, which has come in late, the shift is to a
- * number that this one's has not told yet. Returns 0; -EINPROGRESS: it may soon; -ENOBUFS: it does not; or -errno.
+ * Does the entry know the shift of the server's numbers? Without it, the request would not be shifted, and a
+ * RST would answer it. There are three cases in which it may be missing or wrong:
+ * - Another CPU still has the SYN-ACK, on its way from the socket that judge_syn() has seen to the hook:
+ *   wait.
+ * - A packet from the wire, while the SYN-ACK was between conntrack and the hook, has changed the state to
+ *   one in which the hook ignores the SYN-ACK: the shift will never be known.
+ * - It was the SYN-ACK of an earlier attempt, whose SYN came late: the shift is for another ISN.
+ * Returns 0; -EINPROGRESS: wait; -ENOBUFS: it will not be known; or -errno.
  */
 static int look_at_shift(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
@@ -283,7 +300,7 @@ static int look_at_shift(struct es_nf_rebuild *rebuild, struct es_nf_attempt *at
 	return is_patient && attempt->late < ES_LOOKS_NOTING ? -EINPROGRESS : -ENOBUFS;
 }
 
-/* The handshake waits for its last packet, or had it. Returns 0, -EINPROGRESS or -errno. */
+/* The handshake lacks only its last packet, or nothing. Returns 0, -EINPROGRESS or -errno. */
 static int finish_syn(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
 	const struct es_nf_request *request = &attempt->request;
@@ -296,7 +313,10 @@ static int finish_syn(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attem
 	if (rc == -EINPROGRESS)
 		return rc;
 	rebuild->made.client_ts = request->seg.has_ts ? request->seg.tsval : 0;
-	/* The first SYN's answer is through: it would change the entry once more, and that would not expect the copy any longer. */
+	/*
+	 * The first SYN-ACK is through. Otherwise it would change the entry again after expect_copy(), which
+	 * would undo that.
+	 */
 	if (!rc && !attempt->is_whole && makes_copy(rebuild, request)) {
 		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected);
 		if (!rc)
@@ -309,7 +329,10 @@ static int finish_syn(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attem
 	return rc;
 }
 
-/* It is there. Before the request: its answer may be acknowledged, or the daemon be gone, before anything else is done here. */
+/*
+ * The handshake is done. The label goes before the request is written: the response may be acknowledged at
+ * once, or the daemon may die.
+ */
 static int put_request(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	__u8 ES_NF_ALIGNED headers[ES_NF_MADE_MAX];
@@ -319,14 +342,14 @@ static int put_request(struct es_nf_rebuild *rebuild, const struct es_nf_request
 	};
 
 	if (waits(rebuild))
-		/* or it is gone already */
+		/* the entry may be gone already */
 		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
 	return es_nf_tun_write_parts(rebuild->tun, parts, 2);
 }
 
 /*
- * Is the entry one by which the server's socket has the name that it is to have? Where a connection has that already, the kernel
- * translates the client's port to another one. Returns 0; -EADDRINUSE; or -errno.
+ * Does the entry give the server's socket the address that it should have? If another connection already uses
+ * the client's port there, the kernel translates to another port. Returns 0; -EADDRINUSE; or -errno.
  */
 static int check_translation(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
@@ -342,7 +365,7 @@ static int check_translation(struct es_nf_rebuild *rebuild, const struct es_nf_r
 	return -EADDRINUSE;
 }
 
-/* With its entry. */
+/* The entry is there: write the SYN. */
 static int shake_hands(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
 	const struct es_nf_request *request = &attempt->request;
@@ -351,14 +374,14 @@ static int shake_hands(struct es_nf_rebuild *rebuild, struct es_nf_attempt *atte
 
 	if (!rc)
 		rc = es_nf_tun_write(rebuild->tun, syn, es_nf_request_syn(request, syn));
-	/* -ENOMEM says that nothing has begun. */
+	/* -ENOMEM means that nothing has begun. */
 	if (rc)
 		return rc == -ENOMEM ? -ENOBUFS : rc;
 	attempt->stage = STAGE_SYN;
 	return es_nf_rebuild_go_on(rebuild, attempt, is_patient);
 }
 
-/* The flow had an entry; or a half connection of its is to end first. */
+/* The flow had an entry, or has a half connection that must end first. */
 static int shake_hands_again(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
 	const struct es_nf_expected expected = expected_of(rebuild, &attempt->request);
@@ -405,7 +428,7 @@ int es_nf_rebuild_give_up(struct es_nf_rebuild *rebuild, struct es_nf_attempt *a
 	return end_syn(rebuild, &attempt->request, attempt->stage == STAGE_SHIFT || attempt->has_come, 0, 0);
 }
 
-/* The connection that was made of it within the last second, if any was. */
+/* Is the connection over that was made from this request within the last second? */
 static int is_over(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 {
 	struct es_nf_socket socket;
@@ -413,7 +436,10 @@ static int is_over(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 	return !es_nf_socket_look(&rebuild->diag, flow, &socket) && es_nf_socket_is_over(&socket);
 }
 
-/* The client repeats itself: because the answer is on its way, or because there was no room in the accept queue at the last moment. */
+/*
+ * The client has repeated its request: the response is on its way, or the accept queue became full at the
+ * last moment.
+ */
 static int put_copy(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
 	const struct es_nf_request *request = &attempt->request;
@@ -422,7 +448,7 @@ static int put_copy(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt
 
 	if (rc != -EADDRINUSE)
 		return rc;
-	/* Of a SYN that came in too late for shake_hands(). */
+	/* A SYN that came too late for shake_hands() may have made the connection. */
 	if (waits(rebuild))
 		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
 	return es_nf_tun_write(rebuild->tun, request->packet, request->len) ?: ES_NF_COPY;
@@ -469,7 +495,7 @@ int es_nf_leave(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32
 	struct es_nf_socket socket;
 	int rc;
 
-	/* With that entry, the RST comes to this socket. */
+	/* The RST needs the entry to reach this socket. */
 	rc = es_nf_conntrack_get(&rebuild->ct, flow, &entry);
 	if (rc && rc != -ENOENT)
 		return rc;

@@ -3,11 +3,11 @@
 #define ES_NETFILTER_REBUILD_REBUILD_H
 
 /*
- * TCP Rebuilding with what every kernel since 4.18 has: an entry in the connection tracking and a SYN that nobody sent
- * make the listening socket and the kernel's SYNPROXY hook (hook.h) shake hands between themselves; the request follows.
- * From then on the kernel translates sequence numbers, SACK and timestamps by itself, whatever becomes of the daemon.
- *
- * The handshake is a true one: TIME_WAIT, SO_REUSEPORT, TCP_DEFER_ACCEPT, MPTCP and all else are the kernel's own affair.
+ * TCP Rebuilding with what every kernel since 4.18 has. A conntrack entry, and a SYN that nobody sent, make
+ * the listening socket and the kernel's SYNPROXY hook (hook.h) shake hands with each other; the request
+ * follows. From then on, the kernel translates sequence numbers, SACK and timestamps by itself, whatever
+ * becomes of the daemon. The handshake is a true one: TIME_WAIT, SO_REUSEPORT, TCP_DEFER_ACCEPT, MPTCP and
+ * all else are the kernel's own affair.
  */
 #include "netfilter/kernel/conntrack.h"
 #include "netfilter/rebuild/copies.h"
@@ -19,8 +19,8 @@
  * struct es_nf_rebuild - for one thread
  * @tun: may be shared; not owned
  * @diag: for es_nf_socket_look()
- * @copies: of requests; @halves: of those half connections that were ended, so that each gets one RST at a time
- * @made: of the connection that es_nf_rebuild() made last, what the connection tracking knew before its request
+ * @copies: of requests; @halves: half connections to which a RST was sent, so that each gets one at a time
+ * @made: conntrack's entry of the connection that es_nf_rebuild() made last, from before its request
  */
 struct es_nf_rebuild {
 	const struct es_nf_tun *tun;
@@ -34,8 +34,8 @@ struct es_nf_rebuild {
 /**
  * struct es_nf_rebuild_settings
  * @zone: the conntrack zone of the services' packets, 0: none
- * @has_label: struct es_nf_hook's
- * @copies: how many requests are remembered for a second, ES_NF_COPIES_DEFAULT
+ * @has_label: as in struct es_nf_hook
+ * @copies: how many requests are remembered for a second; ES_NF_COPIES_DEFAULT
  */
 #define ES_NF_COPIES_DEFAULT 16384
 struct es_nf_rebuild_settings {
@@ -52,10 +52,11 @@ int es_nf_rebuild_open(struct es_nf_rebuild *rebuild, const struct es_nf_tun *tu
 void es_nf_rebuild_close(struct es_nf_rebuild *rebuild);
 
 /**
- * struct es_nf_attempt - to make a connection, which is not over: its SYN, or the answer to it, has not come as far as it must. Mostly, the
- * kernel is through with both when they are written. But another CPU may have them (RPS), or the one here may be so busy that packets wait
- * (ksoftirqd, before 6.4); or a rule has dropped them, and they never come.
- * @request: its packet is the caller's, up to the end
+ * struct es_nf_attempt - a connection that is being made: its SYN, or the answer to it, is still under way
+ * Usually, the kernel has processed both when write() returns. But another CPU may have the packet (RPS);
+ * this CPU may be so busy that packets wait (ksoftirqd, before 6.4); or a rule has dropped it, and it never
+ * arrives.
+ * @request: its packet stays the caller's until the attempt is over
  */
 struct es_nf_attempt {
 	struct es_nf_request request;
@@ -67,40 +68,49 @@ struct es_nf_attempt {
 
 /**
  * es_nf_rebuild_begin() - es_nf_rebuild() without waiting
- * @is_patient: 0: what has not come yet is not waited for
- * Returns what that does; or -EINPROGRESS, with @ret_attempt: it is to be looked at again, by this thread, until it is over. Its flow
- * is not to be made of another request meanwhile.
+ * @is_patient: 0: give up if something is still under way
+ * Returns as es_nf_rebuild() does; or -EINPROGRESS, with @ret_attempt: this thread must call
+ * es_nf_rebuild_go_on() until the attempt is over, and must not begin another one for the flow meanwhile.
  */
 int es_nf_rebuild_begin(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, __u64 now_ns,
 			int is_patient, struct es_nf_attempt *ret_attempt);
 
-/* es_nf_rebuild_go_on() - look at it; @is_patient: 0: for the last time. Returns what es_nf_rebuild_begin() does. */
+/*
+ * es_nf_rebuild_go_on() - look at the attempt again; @is_patient: 0: for the last time. Returns as
+ * es_nf_rebuild_begin() does.
+ */
 int es_nf_rebuild_go_on(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient);
 
-/* es_nf_rebuild_give_up() - nothing comes of it any more. Returns -ETIMEDOUT: that is certain; or -ENOBUFS. */
+/*
+ * es_nf_rebuild_give_up() - end the attempt. Returns -ETIMEDOUT: certainly no connection comes of it; or
+ * -ENOBUFS.
+ */
 int es_nf_rebuild_give_up(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt);
 
 /**
- * es_nf_rebuild() - make the connection from its request packet, here, and wait for what is on its way, 0.1 s at most
+ * es_nf_rebuild() - make a connection here from its request packet; wait for packets under way, 0.1 s at most
  * @request: read (es_nf_request_read()); @now_ns: CLOCK_MONOTONIC
- * Returns ES_NF_REBUILT: it is there;
- * ES_NF_COPY: it was made from the same request within the last second, and this one was put in as it is;
- * -ENOBUFS: the accept queue is full: nothing has happened, and the client repeats its request;
- * -ETIMEDOUT: the listening socket has room, and nothing has come of the attempt, nor will: it is withdrawn (withdraw.h);
- * -ECONNREFUSED: nothing listens, and the client has got a RST that it believes (es_nf_socket_look() before tells
- * whether there is somebody, if another node could serve);
- * -EADDRINUSE: the flow has a connection here, which is left alone;
- * or -errno: the kernel refused the entry (-ENOSPC, -ENOMEM: the table is full) or a packet.
+ * Returns
+ * - ES_NF_REBUILT: the connection is there;
+ * - ES_NF_COPY: it was made from the same request within the last second, and this packet was given to it;
+ * - -ENOBUFS: the accept queue is full: nothing has happened, and the client will repeat its request;
+ * - -ETIMEDOUT: the listening socket has room, but the attempt came to nothing and was withdrawn
+ *   (withdraw.h);
+ * - -ECONNREFUSED: nothing listens, and the client got a RST that it believes; if another node could serve,
+ *   call es_nf_socket_look() before, to find out whether something listens;
+ * - -EADDRINUSE: the flow has a connection here, which is left alone;
+ * - -errno: the kernel refused the entry (-ENOSPC, -ENOMEM: the table is full) or a packet.
  */
 #define ES_NF_REBUILT 0
 #define ES_NF_COPY    1
 int es_nf_rebuild(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, __u64 now_ns);
 
 /**
- * es_nf_leave() - the connection goes to another node: its socket and its entry vanish here, and the client hears nothing
- * @rcv_nxt: the next byte that the socket expects, exactly: the sequence number of the request that is held back
- * For a connection whose server has read all, and whose client has acknowledged all.
- * Returns 0, also if there was none; -EBUSY: it is here still, since @rcv_nxt was wrong; or -errno.
+ * es_nf_leave() - the connection goes to another node: its socket and entry vanish, and the client hears
+ * nothing
+ * @rcv_nxt: exactly the next byte that the socket expects: the sequence number of the request that is held
+ * back For a connection whose server has read everything, and whose client has acknowledged everything.
+ * Returns 0, also if there is none; -EBUSY: it is still here, since @rcv_nxt was wrong; or -errno.
  */
 int es_nf_leave(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 rcv_nxt);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Goes by turns through what the connection tracking has forgotten.
- */
+/* Recovers lost entries by turns. */
 #include <errno.h>
 #include "netfilter/rebuild/recovery.h"
 
@@ -16,7 +14,7 @@ int es_nf_recovery_open(struct es_nf_recovery *recovery, size_t most, struct es_
 		rc = es_nf_losses_open(&recovery->losses);
 	if (!rc)
 		rc = es_nf_kept_look_all(recovery->kept, ct);
-	/* Entries have come or gone meanwhile: some may be missing. */
+	/* The table changed during the walk: some entries may be missing. */
 	return rc == -EINTR ? 0 : rc;
 }
 
@@ -36,7 +34,7 @@ static void on_loss(void *ctx, const struct es_flow *flow, __u8 state)
 	struct turn *turn = ctx;
 	const struct es_nf_recovery *r = turn->recovery;
 
-	(void)state; /* whether its connection is over, its socket tells */
+	(void)state; /* the socket tells whether the connection is over */
 	turn->restored += es_nf_kept_restore(r->kept, r->ct, r->diag, flow) == 1;
 }
 
@@ -46,7 +44,7 @@ size_t es_nf_recovery_turn(struct es_nf_recovery *recovery)
 	struct turn turn = {.recovery = r};
 	int rc = es_nf_losses_read(&r->losses, ES_NF_RECOVERY_TURN, on_loss, &turn);
 
-	/* Of what is still to be read, too, nobody knows whether it is all. */
+	/* After ENOBUFS, unread reports may be incomplete as well. */
 	r->is_behind = rc == 1 || rc == -ENOBUFS;
 	if (rc == -ENOBUFS)
 		es_nf_kept_restore_begin(r->kept);

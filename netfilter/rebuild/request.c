@@ -15,7 +15,7 @@
 #include "netfilter/kernel/packet.h"
 #include "netfilter/rebuild/request.h"
 
-#define ES_TIMESTAMPS 10 /* bytes of the option, without what fills it up */
+#define ES_TIMESTAMPS 10 /* bytes of the option, without padding */
 
 static int is_fragment(const __u8 *packet)
 {
@@ -37,7 +37,7 @@ int es_nf_request_read(struct es_nf_request *request)
 	request->socket = request->flow;
 	request->ip_len = (__u16)ip_len;
 	request->window = es_ntohs(es_nf_be16(packet + ip_len + offsetof(struct tcphdr, window)));
-	/* Options that a node would not take of a client are none of a request's; what is read of them does no harm. */
+	/* Options that a node would refuse do not occur in requests; reading them does no harm. */
 	(void)es_nf_packet_options(packet, &pkt, &request->seg);
 	return 0;
 }
@@ -61,7 +61,7 @@ int es_nf_request_is_all(const struct es_nf_request *request)
 	return 0;
 }
 
-/* Each with what fills it up to a whole word. */
+/* Each option is padded to four bytes. */
 static size_t put_options(const struct es_nf_request *request, __u8 *out)
 {
 	const struct es_tcp_options *o = &request->options;
@@ -93,13 +93,16 @@ size_t es_nf_request_syn(const struct es_nf_request *request, __u8 ret_packet[ES
 	tcp->syn = 1;
 	if (request->options.ecn_ok)
 		tcp->ece = tcp->cwr = 1;
-	/* The hook copies it into the handshake's last packet, where it is taken for scaled: as it is in the request. */
+	/*
+	 * The hook copies the window into the handshake's last packet, whose window is scaled. So it is the
+	 * request's.
+	 */
 	tcp->window = htons(request->window);
 	memcpy(tcp + 1, options, options_len);
 	return es_nf_compose_end(&request->flow, tcp, len);
 }
 
-/* The timestamps in a TCP header, all @ES_TIMESTAMPS bytes of the option; NULL if there are none. */
+/* The TCP header's timestamp option, ES_TIMESTAMPS bytes; NULL if there is none. */
 static __u8 *find_timestamps(struct tcphdr *tcp)
 {
 	__u8 *option = (__u8 *)(tcp + 1), *end = (__u8 *)tcp + tcp->doff * 4U;
@@ -116,7 +119,7 @@ static __u8 *find_timestamps(struct tcphdr *tcp)
 	return NULL;
 }
 
-/* Each byte by one that says nothing; with the checksum, by what changes (RFC 1624). */
+/* Overwrites the option with NOPs, and updates the checksum (RFC 1624). */
 static void blank(struct tcphdr *tcp, __u8 *option)
 {
 	__u16 old[ES_TIMESTAMPS / 2], new[ES_TIMESTAMPS / 2], difference;
@@ -134,8 +137,8 @@ static void blank(struct tcphdr *tcp, __u8 *option)
 }
 
 /*
- * The IP header, without those that IPv6 has behind it: they carry options, which were for the way here, and there is no bound
- * for their length. The checksum of TCP does not know them. Returns its length.
+ * Writes the IP header without IPv6 extension headers: those were for the way here, and have no maximum
+ * length. TCP's checksum does not cover them. Returns its length.
  */
 static size_t put_ip(const struct es_nf_request *request, __u8 *out)
 {

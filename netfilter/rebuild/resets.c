@@ -12,7 +12,7 @@
 #include "netfilter/rebuild/request.h"
 #include "netfilter/rebuild/resets.h"
 
-/* The other way */
+/* The opposite direction. */
 static struct es_flow back_of(const struct es_flow *flow)
 {
 	return (struct es_flow){
@@ -25,7 +25,7 @@ static struct es_flow back_of(const struct es_flow *flow)
 
 int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow)
 {
-	/* Sent the other way, but read the same. */
+	/* It goes the other way, but is read alike. */
 	struct es_nf_request read = {.packet = packet, .len = len};
 	int rc = es_nf_request_read(&read);
 
@@ -65,8 +65,8 @@ size_t es_nf_resets_translate(const __u8 *packet, size_t len, const struct es_nf
 }
 
 /*
- * One that ends a connection has the number behind the last byte that was sent, and acknowledges something. One that answers a
- * packet, of a connection that is gone, has what that acknowledges.
+ * A RST that ends a connection has an ACK, and the number after the last byte sent. A RST sent in answer to a
+ * packet for a closed connection has no ACK, and takes its number from that packet's acknowledgement.
  */
 void es_nf_resets_span(const struct es_flow *flow, const __u8 *reset, __u32 *ret_first, __u32 *ret_under_way)
 {

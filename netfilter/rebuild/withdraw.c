@@ -9,7 +9,7 @@ int es_nf_withdraw(struct es_nf_conntrack *ct, const struct es_flow *flow, __u32
 {
 	int rc = es_nf_conntrack_hold(ct, flow, 1);
 
-	/* In this order. */
+	/* The label comes first, then the look. */
 	return rc ? rc : es_nf_is_withdrawn(ct, flow, seq);
 }
 
