@@ -11,8 +11,8 @@
 #include "netfilter/kernel/source.h"
 
 /*
- * Who sets or removes tables holds this: of this process, as they are of one namespace. @are_wanted: from follow to remove;
- * then, what an operator has taken away is set again.
+ * Held while tables are set or removed, for the whole process, since tables belong to the namespace.
+ * @are_wanted: from follow to remove; meanwhile, removed tables are set again.
  */
 static struct {
 	pthread_mutex_t lock;
@@ -31,22 +31,25 @@ void es_nf_attachment_close(struct es_nf_attachment *attachment)
 	es_nf_netlink_close(&attachment->nl);
 }
 
-/* A kernel that cannot drop what is others' gives it to the engine, which can. Returns 0 or -errno, with @why. */
+/*
+ * If the kernel cannot drop other nodes' packets, the engine gets and drops them. Returns 0 or -errno, with
+ * @why.
+ */
 static int set_overheard(struct es_nf_attachment *a, const struct es_nf_drop_by_ring *overheard, int anew,
 			 struct es_nf_why *why)
 {
 	int rc;
 
-	a->dropped.others += es_nf_drop_by_ring_count(&a->nl); /* they go with the table */
+	a->dropped.others += es_nf_drop_by_ring_count(&a->nl); /* the counters go with the table */
 	rc = es_nf_drop_by_ring_set(&a->nl, overheard, anew, &a->overheard_whole, why);
 	if (overheard != &a->overheard)
 		a->overheard = *overheard;
 	if (rc)
-		a->overheard.seed = 0; /* there are none, and nobody need try again */
+		a->overheard.seed = 0; /* there is no table, and trying again would not help */
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* What comes from the wire is decided about before more of it does. Returns 0 or -errno, with @why. */
+/* First the tap listens, then rules let packets in. Returns 0 or -errno, with @why. */
 static int set_rules(struct es_nf_attachment *a, const struct es_nf_rules *rules, int anew,
 		     struct es_nf_why *why)
 {
@@ -59,7 +62,8 @@ static int set_rules(struct es_nf_attachment *a, const struct es_nf_rules *rules
 		if (rc)
 			return rc;
 	}
-	es_nf_drop_by_flow_count(&a->nl, ES_NF_RULES_TABLE, &a->dropped); /* they may go with the tables */
+	es_nf_drop_by_flow_count(&a->nl, ES_NF_RULES_TABLE,
+				 &a->dropped); /* the counters may go with the tables */
 	rc = es_nf_rules_set(&a->nl, rules, anew, &a->rules_whole, why);
 	if (rc)
 		return rc;
@@ -117,9 +121,9 @@ void es_nf_attachment_open_gate(struct es_nf_attachment *attachment)
 }
 
 /*
- * An operator's `nft flush ruleset` takes ours away, too, and `nft flush table` empties it. What is as it was is not set
- * again, since whoever does so has changed rules, too: while the public interface is gone, the ingress has none, and that
- * would go on and on.
+ * An operator's `nft flush ruleset` removes our tables, and `nft flush table` empties one. A table that is
+ * whole is not set again: that would be a change of rules, too, and while the public interface is gone, the
+ * ingress chain cannot be whole, and this would never end.
  */
 void es_nf_attachment_mend(struct es_nf_attachment *attachment)
 {
@@ -153,13 +157,13 @@ struct es_nf_dropped_by_flow es_nf_attachment_dropped(struct es_nf_attachment *a
 	return dropped;
 }
 
-/* Is that what a kernel says that has no netlink for netfilter, or no nf_tables behind it (nfnetlink_rcv_msg())? */
+/* The errors of a kernel without netfilter's netlink, or without nf_tables (nfnetlink_rcv_msg()). */
 static int is_missing(int rc)
 {
 	return rc == -EPROTONOSUPPORT || rc == -EINVAL || rc == -EOPNOTSUPP;
 }
 
-/* @wholly: 1: all of them */
+/* @wholly: are all set? 0: is any? */
 static int are_left(int wholly)
 {
 	struct es_nf_netlink nl;
@@ -171,7 +175,7 @@ static int are_left(int wholly)
 	if (rc > 0 && wholly)
 		rc = es_nf_ingress_is_set(&nl);
 	es_nf_netlink_close(&nl);
-	/* No rules are set in a kernel that knows none: that must not keep another datapath from starting. */
+	/* A kernel without nf_tables has no rules: that must not keep another datapath from starting. */
 	return is_missing(rc) ? 0 : rc;
 }
 
@@ -195,7 +199,7 @@ int es_nf_attachment_remove(void)
 	pthread_mutex_lock(&tables.lock);
 	tables.are_wanted = 0;
 	was_set = es_nf_rules_are_set(&nl);
-	/* In this order: without the rules, the stack would answer what the ingress lets in. */
+	/* In this order: without the rules, the stack would answer what the ingress chain lets in. */
 	rc = es_nf_ingress_remove(&nl);
 	if (!rc)
 		rc = es_nf_drop_by_ring_remove(&nl);

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Keeps attempts that are not over, and looks at them.
- */
+/* Keeps unfinished attempts, and looks at them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include "netfilter/engine/attempts.h"
 
-#define ES_PATIENCE_NS 100000000ULL
-#define ES_FIRST_LOOK_NS                                                                                     \
-	250000ULL /* behind the first look, which is at once; then twice as long, each time */
-#define ES_LONGEST_NS	32000000ULL
-#define ES_SWALLOWED_NS 1000000000ULL
+#define ES_PATIENCE_NS	 100000000ULL
+#define ES_FIRST_LOOK_NS 250000ULL /* between the first two looks; the interval doubles each time */
+#define ES_LONGEST_NS	 32000000ULL
+#define ES_SWALLOWED_NS	 1000000000ULL
 
 /* A packet that waits. */
 struct kept {
@@ -21,7 +18,10 @@ struct kept {
 	__u8 bytes[];
 };
 
-/* @packet: its own copy of the request's; NULL: nothing is in this place; @kept: what came behind it, @room more bytes */
+/*
+ * @packet: a copy of the request; NULL: the place is free; @kept: packets that followed, with @room bytes
+ * left
+ */
 struct place {
 	struct es_nf_attempt attempt;
 	struct es_nf_making making;
@@ -33,7 +33,7 @@ struct place {
 	__u64 pause_ns;
 };
 
-/* A client, whose last attempt was swallowed. */
+/* A client whose last attempt came to nothing. */
 struct client {
 	__u64 hash;
 	__u64 until_ns;
@@ -69,7 +69,7 @@ int es_nf_attempts_new(struct es_nf_rebuild *rebuild, es_nf_attempts_fn fn, es_n
 	return 0;
 }
 
-/* Takes the first one out, which is the caller's; NULL: there is none. */
+/* Takes out the first packet, which the caller then owns; NULL: there is none. */
 static struct kept *kept_take(struct place *place)
 {
 	struct kept *first = place->kept;
@@ -99,7 +99,7 @@ void es_nf_attempts_free(struct es_nf_attempts **attempts)
 	*attempts = NULL;
 }
 
-/* By its address; of IPv6 the first half, as the other is for the client to choose. */
+/* By the client's address; of IPv6 the first half, since clients choose the other. */
 static __u64 client_hash(const struct es_nf_attempts *a, const struct es_flow *flow)
 {
 	struct es_flow client = {.client = flow->client};
@@ -122,7 +122,7 @@ static int is_swallowed(struct es_nf_attempts *a, const struct es_flow *flow, __
 	return client->hash == hash && now_ns < client->until_ns;
 }
 
-/* From an attempt on that was waited for: so that who is only unlucky is waited for again. */
+/* An attempt that succeeds clears the note, so a client that was only unlucky gets patience again. */
 static void note_client(struct es_nf_attempts *a, const struct es_flow *flow, int rc, __u64 now_ns)
 {
 	__u64 hash = client_hash(a, flow);
@@ -146,7 +146,7 @@ int es_nf_attempts_has(const struct es_nf_attempts *attempts, const struct es_fl
 	return 0;
 }
 
-/* As its client has the flow; NULL: there is none. */
+/* By the client's flow; NULL: there is none. */
 static struct place *place_of(struct es_nf_attempts *a, const struct es_flow *flow)
 {
 	for (size_t i = 0; i < ES_NF_ATTEMPTS && a->count; i++)
@@ -155,7 +155,7 @@ static struct place *place_of(struct es_nf_attempts *a, const struct es_flow *fl
 	return NULL;
 }
 
-/* With a copy of the packet; or NULL: there is no memory. There is a place. */
+/* Copies the packet into a free place, which must exist. Returns NULL without memory. */
 static struct place *place_for(struct es_nf_attempts *a, const struct es_nf_attempt *attempt)
 {
 	const struct es_nf_request *request = &attempt->request;
@@ -173,7 +173,7 @@ static struct place *place_for(struct es_nf_attempts *a, const struct es_nf_atte
 	return place;
 }
 
-/* It is over. Who is told may begin another one, in its place. */
+/* The attempt is over. The callbacks may begin another one in its place. */
 static void end(struct es_nf_attempts *a, struct place *place, int rc)
 {
 	struct place over = *place;
@@ -193,7 +193,7 @@ static void end(struct es_nf_attempts *a, struct place *place, int rc)
 	place_free(&over);
 }
 
-/* Does its client say something behind the request? To the number that it alone knows; nobody has said more to it. */
+/* Does the segment continue the request? It must acknowledge the same number, which only the client knows. */
 static int is_behind(const struct es_nf_request *request, const struct es_segment *seg)
 {
 	const __u32 all = request->seg.seq + request->seg.len,
@@ -248,7 +248,7 @@ int es_nf_attempts_begin(struct es_nf_attempts *attempts, const struct es_nf_req
 	return rc;
 }
 
-/* A lease that is over since it began: another node may be asked for the request. */
+/* Not if the lease has ended since: the request may go to another node. */
 static int may_go_on(const struct place *place, __u64 now_ns)
 {
 	const struct es_state *state = place->making.node->memory.state;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Takes packets out of the queues, and says which part of the node decides about each.
- */
+/* Takes packets out of the queues, and chooses the part of the node that decides about each. */
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <string.h>
@@ -25,7 +23,7 @@ static void es_nf_batch_on_reply(void *ctx, const uint8_t *packet, size_t len)
 		es_nf_reply(batch->node, packet, len);
 }
 
-/* What a client says on a connection that is here: what it acknowledges has left before. */
+/* A client's packet on a connection here. What it acknowledges has left before, so the tap is read first. */
 static enum es_nf_fate es_nf_batch_on_here(void *ctx, const struct es_nf_frame *frame)
 {
 	struct es_nf_batch *batch = ctx;
@@ -39,7 +37,7 @@ static enum es_nf_fate es_nf_batch_on_here(void *ctx, const struct es_nf_frame *
 	return es_nf_public(batch->node, &here);
 }
 
-/* Of a server that ends its connection. */
+/* A RST of a server that ends its connection. */
 static enum es_nf_fate es_nf_batch_reset(struct es_nf_batch *batch, const struct es_nf_frame *frame)
 {
 	if (!es_nf_reply_is_held(batch->node, frame->bytes, frame->len))
@@ -48,7 +46,7 @@ static enum es_nf_fate es_nf_batch_reset(struct es_nf_batch *batch, const struct
 	return ES_NF_DROP;
 }
 
-/* Messages come on either interface; where one network is for all, by their address. */
+/* Messages arrive by either interface. If one interface serves both networks, the address tells. */
 static int es_nf_batch_is_message(const struct es_nf_node *node, const struct es_nf_frame *frame)
 {
 	struct es_nf_ip ip;
@@ -59,17 +57,17 @@ static int es_nf_batch_is_message(const struct es_nf_node *node, const struct es
 	       !es_nf_ip_read(frame->bytes, frame->len, &ip) && !es_nf_is_service_address(node, &ip.dest);
 }
 
-/* A packet out of the queue. */
+/* A packet from the queue ES_NF_RULES_QUEUE. */
 static enum es_nf_fate es_nf_batch_on_frame(void *ctx, const struct es_nf_frame *frame)
 {
 	struct es_nf_batch *batch = ctx;
 	struct es_nf_node *node = batch->node;
 
-	/* A lease may have ended since those before it in the batch were read. */
+	/* A lease may have ended since earlier packets of the batch were read. */
 	node->now_ns = es_nf_now_ns();
-	if (!frame->ifindex) /* it has come from here */
+	if (!frame->ifindex) /* this machine sends it */
 		return es_nf_batch_reset(batch, frame);
-	/* Its client, or its node, has repeated it since: another may have acted on that. */
+	/* Its client, or its node, has repeated it meanwhile, and another node may have acted on that. */
 	if (batch->is_late || !node->is_configured)
 		return ES_NF_DROP;
 	if (es_nf_batch_is_message(node, frame))
@@ -78,7 +76,7 @@ static enum es_nf_fate es_nf_batch_on_frame(void *ctx, const struct es_nf_frame 
 	return es_nf_public(node, frame);
 }
 
-/* What is of no connection that is here, or begins one, of a flow that the connection tracking knows. */
+/* A packet of a flow that conntrack knows, but that belongs to no connection here, or begins a new one. */
 static enum es_nf_fate es_nf_batch_on_known(void *ctx, const struct es_nf_frame *frame)
 {
 	struct es_nf_frame known = *frame;
@@ -87,7 +85,7 @@ static enum es_nf_fate es_nf_batch_on_known(void *ctx, const struct es_nf_frame 
 	return es_nf_batch_on_frame(ctx, &known);
 }
 
-/* What a client says where a connection was, as the connection tracking has it. */
+/* A client's packet where a connection was, according to conntrack. */
 static enum es_nf_fate es_nf_batch_on_ended(void *ctx, const struct es_nf_frame *frame)
 {
 	const struct es_nf_batch *batch = ctx;
@@ -97,13 +95,13 @@ static enum es_nf_fate es_nf_batch_on_ended(void *ctx, const struct es_nf_frame 
 		       : es_nf_batch_on_here(ctx, frame);
 }
 
-/* It may be of a time in which another node has answered. */
+/* A late packet may be from before another node has answered. */
 static int es_nf_batch_may_decide(const struct es_nf_batch *batch)
 {
 	return !batch->is_late && batch->node->is_configured;
 }
 
-/* Of connections that are not proven: note what is let in. */
+/* Note packets of unproven connections that are let in. */
 static enum es_nf_fate es_nf_batch_lets_in(struct es_nf_batch *batch, const struct es_nf_frame *frame,
 					   enum es_nf_fate fate)
 {
@@ -116,7 +114,7 @@ static enum es_nf_fate es_nf_batch_lets_in(struct es_nf_batch *batch, const stru
 	return fate;
 }
 
-/* A packet of a connection that is not proven. */
+/* A packet of an unproven connection. */
 static enum es_nf_fate es_nf_batch_on_unproven(void *ctx, const struct es_nf_frame *frame)
 {
 	struct es_nf_batch *batch = ctx;
@@ -129,7 +127,7 @@ static enum es_nf_fate es_nf_batch_on_unproven(void *ctx, const struct es_nf_fra
 	return es_nf_batch_lets_in(batch, frame, es_nf_unproven_in(batch->node, frame));
 }
 
-/* What comes for one that is not proven, of a service that inspects every request. */
+/* Likewise, of a service that inspects every request. */
 static enum es_nf_fate es_nf_batch_on_unproven_here(void *ctx, const struct es_nf_frame *frame)
 {
 	struct es_nf_batch *batch = ctx;
@@ -139,7 +137,7 @@ static enum es_nf_fate es_nf_batch_on_unproven_here(void *ctx, const struct es_n
 	return es_nf_batch_lets_in(batch, frame, es_nf_batch_on_here(ctx, frame));
 }
 
-/* This thread may have been stopped since the batch was decided. */
+/* This thread may have been suspended since the batch was decided. */
 static int es_nf_batch_may_pass(void *ctx)
 {
 	const struct es_nf_batch *batch = ctx;
@@ -147,7 +145,10 @@ static int es_nf_batch_may_pass(void *ctx)
 	return !es_lease_is_over(es_nf_read64(&batch->node->memory.state->lease_ns), es_nf_now_ns());
 }
 
-/* What answers those of one queue leaves behind what the kernel was told of them (frames.h); by now, this thread may have been stopped. */
+/*
+ * Send the answers to one queue's packets, after the kernel has the verdicts on them (frames.h). This thread
+ * may have been suspended since: look at the lease again.
+ */
 static void es_nf_batch_send(struct es_nf_batch *batch)
 {
 	if (es_nf_kernel_has_frames(batch->kernel))
@@ -155,7 +156,7 @@ static void es_nf_batch_send(struct es_nf_batch *batch)
 			es_nf_kernel_send(batch->kernel, es_nf_batch_may_pass(batch));
 }
 
-/* Some of one queue, if there is any. Returns 1 if there may be more. */
+/* Read some of a queue, if there is something. Returns 1 if there may be more. */
 static int es_nf_batch_queue(struct es_nf_batch *batch, enum es_nf_captures queue, es_nf_capture_fn fn)
 {
 	int is_more = batch->ready & 1U << queue &&
@@ -179,7 +180,7 @@ static int es_nf_batch_unproven(struct es_nf_batch *batch, enum es_nf_captures q
 	return is_more;
 }
 
-/* Some of it: a flood of ARP must not keep the thread from clients. */
+/* Only some ARP packets: a flood of them must not keep the thread from clients. */
 static void es_nf_batch_arp(struct es_nf_batch *batch)
 {
 	uint8_t arp[ETH_DATA_LEN];
@@ -194,8 +195,8 @@ static void es_nf_batch_arp(struct es_nf_batch *batch)
 }
 
 /*
- * A thread that slept, or had something else to do, while packets came, finds such as have been repeated since. Until it
- * has looked at all that is there, it cannot tell them from others.
+ * If the thread slept, or was busy with something else, it may find packets that have been repeated since.
+ * Until it has read everything, it cannot tell which.
  */
 static void es_nf_batch_notice(struct es_nf_batch *batch)
 {
@@ -209,8 +210,8 @@ static void es_nf_batch_notice(struct es_nf_batch *batch)
 }
 
 /*
- * Who is late knows of nothing that has come since he was told what there is. Where every request is inspected, what has
- * left is read before what is said about it.
+ * After a delay, the kernel's report about the sources is out of date, so all are read. Where every request
+ * is inspected, what has left is read before what clients say about it.
  */
 static void es_nf_batch_more_is_ready(struct es_nf_batch *batch)
 {
@@ -231,12 +232,12 @@ int es_nf_batch_read(struct es_nf_batch *batch)
 	es_nf_batch_more_is_ready(batch);
 	if (batch->ready & ES_NF_READY_ARP)
 		es_nf_batch_arp(batch);
-	/* They come first: clients wait for them who have an answer to come. */
+	/* First, since their clients are about to get a response. */
 	is_more = es_nf_batch_unproven(batch, ES_NF_CAPTURE_UNPROVEN, es_nf_batch_on_unproven);
 	is_more |= es_nf_batch_unproven(batch, ES_NF_CAPTURE_UNPROVEN_HERE, es_nf_batch_on_unproven_here);
 	if (batch->ready & ES_NF_READY_TAP)
 		es_nf_tap_read(batch->tap, es_nf_batch_on_reply, batch);
-	/* The kernel hears what becomes of these before messages about their connections are read. */
+	/* The kernel gets these verdicts before messages about the same connections are read. */
 	is_more |= es_nf_batch_queue(batch, ES_NF_CAPTURE_HERE, es_nf_batch_on_here);
 	is_more |= es_nf_batch_queue(batch, ES_NF_CAPTURE_ENDED, es_nf_batch_on_ended);
 	is_more |= es_nf_batch_queue(batch, ES_NF_CAPTURE_KNOWN, es_nf_batch_on_known);
@@ -266,7 +267,7 @@ int es_nf_batch_wait(struct es_nf_batch *batch)
 	return (batch->ready & ES_NF_READY_STOP) != 0;
 }
 
-/* What has no descriptor is read when nothing is told. */
+/* A source without a descriptor is read when nothing else is reported. */
 static int es_nf_batch_watch(const struct es_nf_batch *batch, int fd, unsigned int ready)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u32 = ready};

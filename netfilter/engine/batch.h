@@ -2,15 +2,13 @@
 #ifndef ES_NETFILTER_ENGINE_BATCH_H
 #define ES_NETFILTER_ENGINE_BATCH_H
 
-/*
- * What comes out of the kernel's queues (rules.h), some at a time, and who decides about it. For one thread.
- */
+/* Reads the kernel's queues (rules.h) in batches, and has each packet decided. For one thread. */
 #include "netfilter/engine/capture.h"
 #include "netfilter/engine/hands.h"
 #include "netfilter/engine/tap.h"
 
-#define ES_NF_BATCH_TICK_MS 100 /* so often the queues are looked at, whatever comes */
-#define ES_NF_LET_IN_MAX    128 /* bytes: a packet's headers */
+#define ES_NF_BATCH_TICK_MS 100 /* the queues are looked at this often in any case */
+#define ES_NF_LET_IN_MAX    128 /* bytes; a packet's headers */
 
 /* The queues, in the order in which they are read. */
 enum es_nf_captures {
@@ -23,7 +21,7 @@ enum es_nf_captures {
 	ES_NF_CAPTURES,
 };
 
-/* What there may be something of: of the queues, and of what else is read. Mostly, that is one of them. */
+/* Sources that may have something to read: the queues, ARP, the tap. Usually it is one of them. */
 enum {
 	ES_NF_READY_UNPROVEN = 1 << ES_NF_CAPTURE_UNPROVEN,
 	ES_NF_READY_UNPROVEN_HERE = 1 << ES_NF_CAPTURE_UNPROVEN_HERE,
@@ -34,16 +32,17 @@ enum {
 	ES_NF_READY_ARP = 1 << ES_NF_CAPTURES,
 	ES_NF_READY_TAP = 2 << ES_NF_CAPTURES,
 	ES_NF_READY_ALL = (4 << ES_NF_CAPTURES) - 1,
-	ES_NF_READY_LOSSES = 4 << ES_NF_CAPTURES, /* looked at whatever there is */
+	ES_NF_READY_LOSSES = 4 << ES_NF_CAPTURES, /* read in any case */
 	ES_NF_READY_STOP = 8 << ES_NF_CAPTURES,
 };
 
 /**
  * struct es_nf_batch
- * @node, @kernel, @tap: not owned; @capture: of each queue
- * @poll_fd: of all that the reader waits for; @ready: what the kernel has told of, bits of ES_NF_READY_…
- * @let_in: packets of connections that are not proven that were let in within a batch, @let_in_count of them
- * @looked_ns: when somebody last looked whether there is something; @is_late: what was found since has waited too long
+ * @node, @kernel, @tap: not owned; @capture: the queues' readers
+ * @poll_fd: watches all sources; @ready: those that may have something, bits ES_NF_READY_…
+ * @let_in: packets of unproven connections that were let in within a batch, @let_in_count of them
+ * @looked_ns: when the sources were last looked at; @is_late: what has been found since then had waited too
+ * long
  */
 struct es_nf_batch {
 	struct es_nf_node *node;
@@ -60,21 +59,23 @@ struct es_nf_batch {
 };
 
 /**
- * es_nf_batch_open() - be the reader of all queues; the rest is the caller's to set
+ * es_nf_batch_open() - become the reader of all queues; the caller sets the other fields
  * @stop_fd: not owned; readable when the reader is to end. Returns 0 or -errno, with @why.
  */
 int es_nf_batch_open(struct es_nf_batch *batch, int stop_fd, struct es_nf_why *why);
 
-/* es_nf_batch_close() - may be called again, and for one whose poll_fd is -1 and all else zero */
+/* es_nf_batch_close() - may be called again, and on a structure that is zero but for poll_fd = -1 */
 void es_nf_batch_close(struct es_nf_batch *batch);
 
-/* es_nf_batch_wait() - until there is something, or for a while. Returns 0; 1: the reader is to end. */
+/*
+ * es_nf_batch_wait() - until there is something to read, or for a while. Returns 0; 1: the reader is to end.
+ */
 int es_nf_batch_wait(struct es_nf_batch *batch);
 
-/* es_nf_batch_read() - some of what there is, without waiting. Returns 1 if there may be more. */
+/* es_nf_batch_read() - read some of it, without waiting. Returns 1 if there may be more. */
 int es_nf_batch_read(struct es_nf_batch *batch);
 
-/* es_nf_batch_end() - everything that was there has been read */
+/* es_nf_batch_end() - everything has been read */
 void es_nf_batch_end(struct es_nf_batch *batch);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads a queue of NFQUEUE. libnetfilter_queue builds and parses the messages; the socket is ours, since many of them go by
- * one system call.
+ * Reads a queue of NFQUEUE. libnetfilter_queue builds and parses the messages. The socket is ours, so that
+ * one system call reads or sends many of them.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,14 +19,14 @@
 #define ES_HEADERS_MAX	256
 #define ES_WAITING_MAX	8192 /* packets in the kernel */
 #define ES_SOCKET_BYTES (8 << 20)
-#define ES_VERDICT_MAX	64 /* bytes of one */
+#define ES_VERDICT_MAX	64 /* bytes */
 
 struct es_nf_capture {
 	struct es_nf_capture_params params;
 	struct es_nf_netlink nl;
 	struct mmsghdr message[ES_NF_CAPTURE_BATCH];
 	struct iovec part[ES_NF_CAPTURE_BATCH];
-	/* What is to be told: those that go on, one by one, then that all others are dropped. */
+	/* Verdicts to send: one for each packet that goes on, then one that drops all others. */
 	char verdicts[(ES_NF_CAPTURE_BATCH + 1) * ES_VERDICT_MAX];
 	size_t verdicts_len;
 	__u32 last_id;
@@ -45,7 +45,10 @@ static struct nlmsghdr *begin_config(struct es_nf_capture *capture, char *buf)
 	return nlh;
 }
 
-/* Become the queue's reader. Flags that stay unset: the queue does not fail open, nor keep merged packets merged (_GSO). */
+/*
+ * Becomes the queue's reader. Two flags stay unset: the queue does not fail open, and whole packets are not
+ * merged ones.
+ */
 static int configure(struct es_nf_capture *capture)
 {
 	char buf[256];
@@ -81,14 +84,14 @@ int es_nf_capture_new(const struct es_nf_capture_params *params, struct es_nf_ca
 		rc = configure(capture);
 	if (rc) {
 		es_nf_capture_free(&capture);
-		/* As the kernel says that the queue has another reader. */
+		/* The kernel's errors if the queue has another reader. */
 		if (rc == -EPERM || rc == -EBUSY)
 			return es_nf_why(why, -EBUSY,
 					 "queue %u of NFQUEUE has another reader, or may not be read",
 					 params->queue);
 		return es_nf_why(why, rc, "NFQUEUE (CONFIG_NETFILTER_NETLINK_QUEUE): %s", strerror(-rc));
 	}
-	/* Where there is no room, packets are lost, and their clients repeat them: no error. */
+	/* Without room, packets are lost, and clients repeat them: that is no error. */
 	(void)setsockopt(es_nf_capture_fd(capture), SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes));
 	(void)mnl_socket_setsockopt(capture->nl.socket, NETLINK_NO_ENOBUFS, &yes, sizeof(yes));
 	for (int i = 0; i < ES_NF_CAPTURE_BATCH; i++) {
@@ -162,7 +165,7 @@ static int read_frame(const struct nlmsghdr *nlh, struct es_nf_frame *ret_frame,
 	return ret_frame->len >= ES_NF_IP_LEN;
 }
 
-/* With which a packet goes on; 0: with what it has. */
+/* The mark with which a packet goes on; 0: its own. */
 static const __u32 marks[] = {
 	[ES_NF_ACCEPT] = 0,
 	[ES_NF_DROP_OTHERS] = ES_NF_OTHERS_MARK,

@@ -3,8 +3,8 @@
 #define ES_NETFILTER_ENGINE_CAPTURE_H
 
 /*
- * Takes packets out of the kernel's queue (rules.h), many at a time, and tells it what becomes of each. What the kernel
- * had merged it cuts again before, and fills in checksums that were left to hardware.
+ * Takes packets out of one of the kernel's queues (rules.h), many at a time, and returns their verdicts. The
+ * kernel splits merged packets before, and fills in checksums that were left to hardware.
  */
 #include "netfilter/kernel/netlink.h"
 #include "netfilter/node/node.h"
@@ -17,8 +17,8 @@ struct es_nf_capture;
 /**
  * struct es_nf_capture_params
  * @queue: ES_NF_RULES_QUEUE, …
- * @is_headers: the first bytes of each packet will do, and what the kernel has merged stays merged
- * @may_pass: called when all of a batch are decided, with @ctx: may those pass that are to? NULL: always
+ * @is_headers: take only the first bytes of each packet, and leave merged packets merged
+ * @may_pass: called with @ctx after a batch is decided: may its accepted packets pass? NULL: always
  */
 struct es_nf_capture_params {
 	unsigned int queue;
@@ -27,11 +27,14 @@ struct es_nf_capture_params {
 	void *ctx;
 };
 
-/* es_nf_capture_new() - be the reader of a queue. Returns 0; -EBUSY: it has another one; or -errno, with @why. */
+/*
+ * es_nf_capture_new() - become the reader of a queue. Returns 0; -EBUSY: it has another reader; or -errno,
+ * with @why.
+ */
 int es_nf_capture_new(const struct es_nf_capture_params *params, struct es_nf_capture **ret_capture,
 		      struct es_nf_why *why);
 
-/* es_nf_capture_free() - what is in the queue, and what comes from now on, is dropped. Takes NULL. */
+/* es_nf_capture_free() - from now on, the kernel drops the queue's packets. Takes NULL. */
 void es_nf_capture_free(struct es_nf_capture **capture);
 
 /* es_nf_capture_fd() - readable while there are packets */
@@ -39,7 +42,7 @@ int es_nf_capture_fd(const struct es_nf_capture *capture);
 
 /**
  * es_nf_capture_read() - take at most ES_NF_CAPTURE_BATCH packets, without waiting
- * @fn: called for each; says what becomes of it
+ * @fn: called for each; returns its fate
  * Returns how many came, or -errno.
  */
 typedef enum es_nf_fate (*es_nf_capture_fn)(void *ctx, const struct es_nf_frame *frame);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * The engine's life, and its thread.
- */
+/* The engine's life and its thread. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,8 +21,8 @@
 
 /**
  * struct es_nf_engine
- * @turns: what the thread holds while it decides, and others while they change what is in force
- * @batch: what the thread takes packets by; without captures before it runs
+ * @turns: the thread holds it while it decides, and others while they change what is in force
+ * @batch: takes packets for the thread; has no captures until that runs
  */
 struct es_nf_engine {
 	struct es_nf_turns turns;
@@ -111,7 +109,7 @@ static void es_nf_engine_stop(struct es_nf_engine *engine)
 	engine->is_running = 0;
 }
 
-/* All others know what a node has that has left in order: it goes on without a daemon. */
+/* If this node has left in order, the others know all that it has: its connections go on without a daemon. */
 static void es_nf_engine_open(struct es_nf_engine *engine)
 {
 	if (engine->batch.capture[0] && es_nf_read64(&engine->node->memory.state->lease_ns) == ES_LEASE_NEVER)
@@ -125,7 +123,7 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	if (!e)
 		return;
 	es_nf_engine_stop(e);
-	/* Nobody is there any more who could tell what comes of them. */
+	/* Nobody is left to see what becomes of these attempts. */
 	if (e->node)
 		es_nf_kernel_give_up(e->kernel);
 	es_nf_mender_close(&e->mender);
@@ -142,7 +140,7 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	*engine = NULL;
 }
 
-/* Everything that is there. What is in force may change between two batches. */
+/* Reads all that has arrived. What is in force may change between two batches. */
 static void es_nf_engine_turn(struct es_nf_engine *engine)
 {
 	int is_more;
@@ -160,7 +158,10 @@ static void *es_nf_engine_main(void *arg)
 	const struct sched_param param = {.sched_priority = 0};
 	struct es_nf_engine *engine = arg;
 
-	/* As the workers (inspect/worker.c): more packets for each wake-up where the CPU is busy. A kernel that refuses does no harm. */
+	/*
+	 * As the workers (inspect/worker.c): more packets for each wake-up when the CPU is busy. If the
+	 * kernel refuses, no harm is done.
+	 */
 	pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
 	do
 		es_nf_engine_turn(engine);
@@ -186,7 +187,7 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 	return rc ? es_nf_why(why, rc, "thread: %s", strerror(-rc)) : 0;
 }
 
-/* Set the rules, if they are others than those that are set; or @anyway. */
+/* Sets the rules if they have changed; or @anyway. */
 static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_rules *rules, int anyway,
 			       struct es_nf_why *why)
 {
@@ -200,7 +201,7 @@ static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_r
 			"a service has an IPv6 address, and the kernel has no SYNPROXY for IPv6 "
 			"(CONFIG_NFT_SYNPROXY, or CONFIG_NFT_COMPAT and CONFIG_IP6_NF_TARGET_SYNPROXY)");
 	rc = es_nf_attachment_follow(&engine->attachment, rules, &overheard, anyway, why);
-	/* What was said of flows so far was said of the ring before. */
+	/* The kernel remembers flows by the previous ring. */
 	if (!rc)
 		es_nf_attachment_forget(&engine->attachment);
 	es_nf_engine_lock(engine);
@@ -239,7 +240,7 @@ int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex
 	engine->node->config.cluster_ifindex = cluster_ifindex;
 	rc = es_nf_kernel_listen(engine->kernel, public_ifindex, why);
 	es_nf_engine_unlock(engine);
-	/* The reader first: without it, the rules drop. */
+	/* First the reader: without it, the kernel drops what the rules queue. */
 	if (!rc && !engine->is_running)
 		rc = es_nf_engine_start(engine, why);
 	if (rc)
@@ -249,7 +250,7 @@ int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex
 		return es_nf_why(why, -EOPNOTSUPP,
 				 "membership = corosync: the kernel has no connection labels "
 				 "(CONFIG_NF_CONNTRACK_LABELS), without which a node cannot fall silent");
-	/* An interface that was made anew may have the same index, and has lost its chain. */
+	/* An interface that was made anew may have the same index, but has lost its chain. */
 	return es_nf_engine_follow(engine, &rules, 1, why);
 }
 
@@ -367,7 +368,7 @@ int es_nf_engine_leave(struct es_nf_engine *engine, const struct es_flow *flow)
 	return rc;
 }
 
-/* What the kernel has dropped is counted as if it had been dropped here. */
+/* Counts what the kernel has dropped as if it had been dropped here. */
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)
 {
 	struct es_nf_dropped_by_flow dropped = es_nf_attachment_dropped(&engine->attachment);

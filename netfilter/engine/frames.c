@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Keeps frames, and sends them; and lets in what comes by the same socket.
- */
+/* Keeps frames, sends them, and receives ARP by the same socket. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -9,12 +7,13 @@
 #include <string.h>
 #include "netfilter/engine/frames.h"
 
-#define ES_MAC_GROUP 1	     /* in the first byte of a group's MAC */
-#define ES_WHOLE     0x40000 /* bytes of a packet: all */
+#define ES_MAC_GROUP 1	     /* in the first byte of a MAC */
+#define ES_WHOLE     0x40000 /* more than the bytes of any packet */
 
 /*
- * What has the tag of a VLAN is another network's, which shares the cable. The kernel has taken the tag off, and says that the frame
- * is for another host; of a group's frame it says that of no other.
+ * Drops frames with a VLAN's tag, which belong to another network on the same cable. The kernel has removed
+ * the tag, and says that such a frame is for another host. It never says that of an untagged frame to a
+ * group's MAC.
  */
 static int es_nf_frames_filter(int fd)
 {
@@ -39,7 +38,7 @@ int es_nf_frames_listen(struct es_nf_frames *frames, unsigned int ifindex)
 		.sll_ifindex = (int)ifindex,
 	};
 
-	/* Nothing comes in before it is bound. */
+	/* It receives nothing until it is bound. */
 	if (frames->fd < 0)
 		frames->fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (frames->fd < 0 || es_nf_frames_filter(frames->fd) ||
@@ -92,7 +91,7 @@ unsigned int es_nf_frames_send(struct es_nf_frames *frames, int may_leave)
 
 		if (sent < 0 && errno == EINTR)
 			continue;
-		/* The first one cannot leave; others may. */
+		/* The first one failed; the others may not. */
 		if (sent < 0)
 			lost++;
 		at += sent < 0 ? 1 : (unsigned int)sent;

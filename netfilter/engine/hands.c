@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * What a node does outside of its memory.
- */
+/* The functions of the hands. */
 #include <errno.h>
 #include <string.h>
 #include "netfilter/kernel/clock.h"
@@ -12,7 +10,7 @@
 #include "netfilter/node/unproven.h"
 #include "netfilter/rebuild/withdraw.h"
 
-/* Half a connection, which is not to become a whole one? */
+/* Is the socket a half connection of a withdrawn attempt? */
 static int es_nf_hand_is_none(struct es_nf_kernel *kernel, const struct es_flow *flow,
 			      const struct es_nf_socket *socket)
 {
@@ -23,7 +21,7 @@ static int es_nf_hand_is_none(struct es_nf_kernel *kernel, const struct es_flow 
 	       es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry) && es_nf_entry_is_withdrawn(&entry);
 }
 
-/* By so much may the kernel be wrong that counts ticks, of which there are 100 in a second at the least. */
+/* The kernel counts in ticks, at least 100 a second: it may be off by one. */
 #define ES_NF_TICK_MS 10
 
 static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_found *ret)
@@ -32,28 +30,28 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 	struct es_nf_socket socket;
 	int rc;
 
-	/* What is of it is not to be touched before it is made. */
+	/* The socket of an unfinished attempt is not to be touched. */
 	if (es_nf_attempts_has(kernel->attempts, flow)) {
 		ret->listening = 1;
 		return 0;
 	}
 	rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
 	if (rc == -ENOENT)
-		return 0; /* not even a listening one */
+		return 0; /* nothing listens, either */
 	if (rc)
 		return rc;
 	if (es_nf_hand_is_none(kernel, flow, &socket)) {
-		ret->listening = 1; /* who has begun it */
+		ret->listening = 1; /* something must listen, or it would not exist */
 		return 0;
 	}
 	switch (socket.state) {
 	case ES_NF_TCP_LISTEN:
 		ret->listening = 1;
-		/* As the kernel's sk_acceptq_is_full(). */
+		/* The kernel's sk_acceptq_is_full(). */
 		ret->accept_full = socket.rqueue > socket.wqueue;
 		break;
 	case ES_NF_TCP_TIME_WAIT:
-		ret->listening = 1; /* something that was there for the connection before */
+		ret->listening = 1; /* something listened for the former connection */
 		ret->time_wait = ret->is_old = 1;
 		break;
 	default:
@@ -102,8 +100,8 @@ static int es_nf_hand_answer(void *ctx, const void *packet, size_t len)
 }
 
 /*
- * Of a connection that was just made, keep what the connection tracking, which may have forgotten it already, knew of it: in place of
- * the one before, which had the same ports. What is not kept goes on all the same.
+ * Keeps conntrack's entry of a connection that was just made, in place of the former one of the same ports.
+ * The kernel may have lost it already. If it cannot be kept, the connection goes on all the same.
  */
 static void es_nf_hand_keep(struct es_nf_kernel *kernel, const struct es_flow *flow)
 {
@@ -111,7 +109,7 @@ static void es_nf_hand_keep(struct es_nf_kernel *kernel, const struct es_flow *f
 		es_nf_kept_forget(kernel->recovery.kept, flow);
 }
 
-/* The same, of a request that has come again: its connection may have been made after it was given up. */
+/* Likewise for a repeated request: its connection may have been made after the attempt was given up. */
 static void es_nf_hand_keep_again(struct es_nf_kernel *kernel, const struct es_nf_request *request)
 {
 	struct es_nf_socket socket;
@@ -144,14 +142,14 @@ static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const s
 	return es_nf_hand_rebuilt(kernel, &request, rc);
 }
 
-/* Of one that was not there at once. */
+/* The end of an attempt that was not finished at once. */
 void es_nf_hand_on_attempt(void *ctx, const struct es_nf_request *request, const struct es_nf_making *making,
 			   int rc)
 {
 	es_nf_made(making, es_nf_hand_rebuilt(ctx, request, rc));
 }
 
-/* It has come when its connection was not here. */
+/* The packet came before its connection was here. */
 void es_nf_hand_on_kept(void *ctx, const struct es_nf_frame *frame)
 {
 	const struct es_nf_kernel *kernel = ctx;
@@ -183,8 +181,8 @@ static void es_nf_hand_give_up(void *ctx, const struct es_flow *flow)
 }
 
 /*
- * Its connection is here, and nothing is being made meanwhile. One whose SYN came in when its attempt had been given up, or whose
- * daemon died in the middle, has ES_NF_LABEL_MAKING still, and what its server says does not leave.
+ * The connection is here, and nothing is being made. If its SYN came after its attempt was given up, or the
+ * daemon died in between, it still has ES_NF_LABEL_MAKING, and the server's packets would not leave.
  */
 static int es_nf_hand_inject(void *ctx, const __u8 *packet, size_t len)
 {
@@ -220,7 +218,10 @@ static int es_nf_hand_hold(void *ctx, const struct es_flow *flow, int is_held)
 	struct es_nf_kernel *kernel = ctx;
 	int rc = es_nf_conntrack_hold(&kernel->rebuild.ct, flow, is_held);
 
-	/* The kernel may forget its entry meanwhile. One that is gone already comes back as it was, or as it should be. */
+	/*
+	 * If the kernel loses the entry later, a restored one has the label. If it is already gone, it is
+	 * restored as it was, or without the label.
+	 */
 	if (!rc || !is_held)
 		es_nf_kept_hold(kernel->recovery.kept, flow, is_held);
 	return rc;
@@ -267,7 +268,7 @@ static int es_nf_hand_open(void *ctx, const struct es_flow *flow, struct es_conn
 	struct es_nf_kernel *kernel = ctx;
 	__u32 ahead;
 
-	/* The client's timestamp, which another daemon may have known, is not asked for. */
+	/* The client's timestamp is not needed here; a former daemon may have known it. */
 	return es_nf_connection_read(&kernel->rebuild, flow, 1, ret_state, &ahead);
 }
 
@@ -283,7 +284,7 @@ static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
 	struct es_nf_kernel *kernel = ctx;
 	int rc;
 
-	/* Without its entry, the listening socket's answer would go to the client. */
+	/* Without the entry, the SYN-ACK would reach the client. */
 	if (es_nf_attempts_has(kernel->attempts, flow))
 		return 0;
 	rc = es_nf_conntrack_delete(&kernel->rebuild.ct, flow);
@@ -319,7 +320,7 @@ static __u64 hash_of(const struct es_nf_node *node, const struct es_flow *flow)
 	return es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow);
 }
 
-/* From now on this node repeats it, when its client sends more (view.c). */
+/* From now on, this node repeats the RST when its client sends more (view.c). */
 static void note_reset(struct es_nf_node *node, const struct es_flow *flow, const __u8 *reset)
 {
 	__u64 flow_hash = hash_of(node, flow);
@@ -347,7 +348,7 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 	if (is_ours)
 		flow = entry.flow;
 	if (es_nf_unproven_reset(node, &flow, is_ours && entry.is_proven) == ES_NF_DROP) {
-		/* Its socket is gone. What its client says from now on may be for another node. */
+		/* The socket is gone. Further packets of its client may be for another node. */
 		if (is_ours)
 			(void)es_nf_hand_forget(kernel, &flow);
 		return ES_NF_DROP;
@@ -362,7 +363,7 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 	if (!len || es_nf_raw_send(&kernel->marked, reset, len))
 		return ES_NF_ACCEPT;
 	note_reset(node, &flow, reset);
-	/* The connection tracking has not heard of it. */
+	/* Conntrack has not seen the RST. */
 	(void)es_nf_hand_forget(kernel, &flow);
 	return ES_NF_DROP;
 }

@@ -3,8 +3,8 @@
 #define ES_NETFILTER_ENGINE_HANDS_H
 
 /*
- * The hands of a node (struct es_nf_hands) that touch the kernel: frames by a packet socket, datagrams by a raw one,
- * connections by rebuild.h, sockets by sock_diag.
+ * The hands of a node (struct es_nf_hands) that touch the kernel: frames by a packet socket, datagrams by a
+ * raw one, connections by rebuild.h, sockets by sock_diag.
  */
 #include "netfilter/rebuild/connection.h"
 #include "netfilter/rules/hook.h"
@@ -14,58 +14,74 @@
 
 struct es_nf_kernel;
 
-/* es_nf_kernel_new() - all but the frames' socket; @zone: struct es_nf_hook_device's. Returns 0 or -errno, with @why. */
+/*
+ * es_nf_kernel_new() - opens all but the frames' socket; @zone: as in struct es_nf_hook_device. Returns 0 or
+ * -errno, with @why.
+ */
 int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_why *why);
 void es_nf_kernel_free(struct es_nf_kernel **kernel);
 
 /* es_nf_kernel_has_v6() - can it make connections of IPv6? */
 int es_nf_kernel_has_v6(const struct es_nf_kernel *kernel);
 
-/* es_nf_kernel_hands() - those of a node that uses @kernel */
+/* es_nf_kernel_hands() - the hands for a node that uses @kernel */
 struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel);
 
 /**
- * es_nf_kernel_listen() - where frames go out, and ARP requests come in, from now on
+ * es_nf_kernel_listen() - from now on, send frames and receive ARP by this interface
  * Returns 0 or -errno, with @why.
  */
 int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex, struct es_nf_why *why);
 
-/* es_nf_kernel_has_label() - struct es_nf_hook's */
+/* es_nf_kernel_has_label() - as in struct es_nf_hook */
 int es_nf_kernel_has_label(const struct es_nf_kernel *kernel);
 
 /* es_nf_kernel_arp_fd() - readable while there are ARP packets; -1 before es_nf_kernel_listen() */
 int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel);
 
-/* es_nf_kernel_arp() - take one that came in, at most @room bytes. Returns its length, 0 if there is none, or -errno. */
+/*
+ * es_nf_kernel_arp() - read an ARP packet of at most @room bytes. Returns its length, 0 if there is none, or
+ * -errno.
+ */
 int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room);
 
-/* es_nf_kernel_has_frames() - do some wait? es_nf_kernel_send() - let them leave, or forget them (es_nf_frames_send()) */
+/*
+ * es_nf_kernel_has_frames() - do frames wait? es_nf_kernel_send() - send or discard them, as
+ * es_nf_frames_send() does
+ */
 int es_nf_kernel_has_frames(const struct es_nf_kernel *kernel);
 unsigned int es_nf_kernel_send(struct es_nf_kernel *kernel, int may_leave);
 
-/* es_nf_kernel_mend() - set the rule of hook.h again, if somebody has taken it away; one thread at a time, any. Returns 0 or -errno. */
+/*
+ * es_nf_kernel_mend() - set the tables of hook.h again, if somebody has removed them; one thread at a time,
+ * any. Returns 0 or -errno.
+ */
 int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl);
 
-/* es_nf_kernel_can_gate() - can the kernel tell proven connections from others (unproven.h)? It needs connection labels. */
+/*
+ * es_nf_kernel_can_gate() - can the kernel tell proven connections from others (unproven.h)? It needs
+ * connection labels.
+ */
 int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel);
 
-/* es_nf_kernel_losses_fd() - readable when the connection tracking has forgotten something */
+/* es_nf_kernel_losses_fd() - readable when conntrack has lost entries */
 int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel);
 
 /**
- * es_nf_kernel_recover() - make again what it has forgotten of connections that are here, some of it (recovery.h)
- * es_nf_kernel_is_recovering() - is there more?
- * es_nf_kernel_hurry() - the same for the connection that this packet may be of, before it is decided: without its entry, it
- * seems to be of another node's
+ * es_nf_kernel_recover() - make some of the lost entries again, of connections here (recovery.h)
+ * es_nf_kernel_is_recovering() - is there more to do?
+ * es_nf_kernel_hurry() - likewise for the flow of this packet, before it is decided: without its entry, it
+ * looks like another node's
  */
 void es_nf_kernel_recover(struct es_nf_kernel *kernel);
 int es_nf_kernel_is_recovering(const struct es_nf_kernel *kernel);
 void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *frame);
 
 /**
- * es_nf_kernel_go_on(), es_nf_kernel_give_up(), es_nf_kernel_wait_ms() - es_nf_attempts_go_on(), …, of all: connections that are being made
- * es_nf_made() is called of those that are over, in the node's turn. Behind that, @kept_fn says of each packet that was kept
- * (struct es_nf_hands) what becomes of it: with ES_NF_ACCEPT, the stack gets it.
+ * es_nf_kernel_go_on(), es_nf_kernel_give_up(), es_nf_kernel_wait_ms() - es_nf_attempts_go_on(), … of all
+ * attempts es_nf_made() is called for those that are over, in the node's thread. After that, @kept_fn is
+ * called for each packet that was kept (struct es_nf_hands); the stack gets those for which it returns
+ * ES_NF_ACCEPT.
  */
 typedef enum es_nf_fate (*es_nf_kernel_kept_fn)(void *ctx, const struct es_nf_frame *frame);
 void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns, es_nf_kernel_kept_fn kept_fn, void *ctx);
@@ -77,8 +93,9 @@ int es_nf_kernel_connection(struct es_nf_kernel *kernel, const struct es_flow *f
 			    struct es_connection_state *ret_state, __u32 *ret_ahead);
 
 /**
- * es_nf_kernel_reset() - a server's RST, that the rules have held on its way out, @node's
- * Returns ES_NF_DROP if another was sent in its place, as its client must hear it; the connection is forgotten then.
+ * es_nf_kernel_reset() - decide about a RST of a server of @node, which a rule has queued on its way out
+ * Returns ES_NF_DROP if a translated one was sent in its place, and its connection is forgotten; or if no
+ * client may hear it.
  */
 enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame,
 				   struct es_nf_node *node);

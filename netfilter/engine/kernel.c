@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * What a node's hands work with: opens and closes it, and gives the engine's thread what comes by it.
- */
+/* Opens and closes the state of a node's hands, and serves the engine's thread from it. */
 #include <errno.h>
 #include <linux/if_packet.h>
 #include <stdlib.h>
@@ -12,9 +10,9 @@
 #include "netfilter/engine/kernel.h"
 #include "netfilter/rules/rules.h"
 
-#define ES_KEPT_MAX 262144 /* connections; what is above is not made again when it is forgotten */
+#define ES_KEPT_MAX 262144 /* connections; beyond that, lost entries are not made again */
 
-/* struct es_nf_held - some connections that say nothing */
+/* struct es_nf_held - some connections with ES_NF_LABEL_HELD */
 struct es_nf_held {
 	size_t count;
 	struct es_flow flow[ES_NF_BATCH];
@@ -28,7 +26,10 @@ static void es_nf_kernel_on_entry(void *ctx, const struct es_nf_entry *entry)
 		held->flow[held->count++] = entry->flow;
 }
 
-/* The daemon before died while they were about to leave. Where to, nobody knows any more: they stay. */
+/*
+ * The previous daemon died while these connections were about to leave. Nobody knows where to any more, so
+ * they stay.
+ */
 static void es_nf_kernel_release(struct es_nf_kernel *kernel)
 {
 	struct es_nf_held held;
@@ -47,7 +48,7 @@ static struct es_nf_hook_device device_of(const struct es_nf_kernel *kernel)
 	return (struct es_nf_hook_device){kernel->tun.name, kernel->tun.is_marked, kernel->zone};
 }
 
-/* The device that packets are put into, and the hook that finishes handshakes. */
+/* The tun device, and the hook that finishes handshakes. */
 static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 {
 	struct es_nf_rebuild_settings settings = {.copies = ES_NF_COPIES_DEFAULT, .zone = kernel->zone};
@@ -176,7 +177,7 @@ int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
 	if (rc)
 		return rc < 0 ? rc : 0;
 	rc = es_nf_hook_set(nl, &device, &hook, NULL);
-	/* What else it can do, other threads read; and the kernel is the same. */
+	/* Other threads read the other fields, which have not changed: it is the same kernel. */
 	if (!rc)
 		memcpy(kernel->hook.whole, hook.whole, sizeof(hook.whole));
 	return rc;

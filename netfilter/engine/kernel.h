@@ -2,9 +2,7 @@
 #ifndef ES_NETFILTER_ENGINE_KERNEL_H
 #define ES_NETFILTER_ENGINE_KERNEL_H
 
-/*
- * What the hands of a node (hands.h) work with; private to them.
- */
+/* The state of a node's hands (hands.h); private to them. */
 #include "netfilter/engine/attempts.h"
 #include "netfilter/engine/frames.h"
 #include "netfilter/engine/hands.h"
@@ -15,7 +13,7 @@
 struct es_nf_kernel {
 	struct es_nf_frames frames;
 	struct es_nf_raw datagrams;
-	struct es_nf_raw marked; /* no rule and no conntrack changes what leaves by them */
+	struct es_nf_raw marked; /* neither rules nor conntrack change what these sockets send */
 	struct es_nf_tun tun;
 	struct es_nf_rebuild rebuild;
 	struct es_nf_attempts *attempts;
@@ -27,11 +25,11 @@ struct es_nf_kernel {
 	__u16 zone;
 };
 
-/* es_nf_hand_on_attempt() - an attempt is over that was not at once: es_nf_attempts_fn */
+/* es_nf_hand_on_attempt() - es_nf_attempts_fn: an attempt has ended that was not finished at once */
 void es_nf_hand_on_attempt(void *ctx, const struct es_nf_request *request, const struct es_nf_making *making,
 			   int rc);
 
-/* es_nf_hand_on_kept() - a packet that was kept is to be decided: es_nf_attempts_kept_fn */
+/* es_nf_hand_on_kept() - es_nf_attempts_kept_fn: decide about a packet that was kept */
 void es_nf_hand_on_kept(void *ctx, const struct es_nf_frame *frame);
 
 #endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Waits for changes of rules, and has an attachment look at its own.
- */
+/* Waits for changes of rules, and then has an attachment compare its tables. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -10,7 +8,7 @@
 #include "netfilter/engine/mender.h"
 #include "netfilter/kernel/thread.h"
 
-/* Whoever changes rules often, as container engines do, has them looked at so often at most. */
+/* The least time between two comparisons: container engines change rules often. */
 #define ES_PAUSE_MS 20
 
 int es_nf_mender_open(struct es_nf_mender *mender, struct es_nf_attachment *attachment)

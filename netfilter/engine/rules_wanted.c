@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * What a configuration asks of the rules.
- */
+/* Derives the rules from a configuration. */
 #include <string.h>
 #include "kmod/core/neighbour.h"
 #include "netfilter/engine/rules_wanted.h"
 #include "netfilter/node/program_name.h"
 
-/* Services may share an address, and need not have one of each family. */
+/* Services may share an address, and may lack one of either family. */
 static void add_address(struct es_nf_rules *rules, const struct es_addr *address)
 {
 	unsigned int at = 0;
@@ -37,7 +35,7 @@ static void add_endpoints(struct es_nf_rules *rules, const struct es_service_ent
 	add_endpoint(rules->every, &rules->every_count, &service->address6, service->port);
 }
 
-/* Where the servers are of what programs hand over from that service. */
+/* The address where servers listen for connections that programs hand over from that service. */
 static void add_server(struct es_nf_rules *rules, const struct es_config *config, unsigned int service,
 		       const struct es_addr *address)
 {

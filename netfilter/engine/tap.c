@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * A packet socket with a filter, which the kernel runs. Copies share the payload with the packet until they are read.
- */
+/* A packet socket with a filter in the kernel. Copies share the packet's payload until they are read. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -15,10 +13,10 @@
 #include "netfilter/engine/tap.h"
 
 #define ES_BATCH	16
-#define ES_BATCHES	256 /* of one look: what comes as fast as it is read must not keep the thread */
+#define ES_BATCHES	256 /* in one call: a stream of copies must not keep the thread */
 #define ES_PACKET_MAX	0xffff
 #define ES_SOCKET_BYTES (16 << 20)
-#define ES_WHOLE	0x40000 /* bytes of a packet: all */
+#define ES_WHOLE	0x40000 /* more than the bytes of any packet */
 
 struct es_nf_tap {
 	int fd;
@@ -34,14 +32,14 @@ int es_nf_tap_new(struct es_nf_tap **ret_tap, struct es_nf_why *why)
 
 	if (!tap)
 		return es_nf_why(why, -ENOMEM, "no memory for packets");
-	/* Nothing comes in before it is bound. */
+	/* It receives nothing until it is bound. */
 	tap->fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (tap->fd < 0) {
 		rc = es_nf_why(why, -errno, "packet socket: %s", strerror(errno));
 		es_nf_tap_free(&tap);
 		return rc;
 	}
-	/* Where there is no room, responses are not read to their end, and their connections stay: no error. */
+	/* Without room, responses are not read to their end, and their connections stay: that is no error. */
 	(void)setsockopt(tap->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes));
 	for (int i = 0; i < ES_BATCH; i++) {
 		tap->part[i] = (struct iovec){tap->bytes[i], sizeof(tap->bytes[i])};
@@ -66,7 +64,7 @@ int es_nf_tap_fd(const struct es_nf_tap *tap)
 	return tap->fd;
 }
 
-/* struct program - a filter that is being written: @at is the next instruction's place */
+/* struct program - a filter being written; @at: index of the next instruction */
 struct program {
 	size_t at;
 	struct sock_filter code[48 + 11 * ES_NF_ADDRESSES_MAX];
@@ -83,14 +81,17 @@ static void put_jump(struct program *p, unsigned int code, unsigned int value, u
 	p->code[p->at++] = (struct sock_filter)BPF_JUMP((__u16)code, value, (__u8)if_so, (__u8)else_so);
 }
 
-/* Go on only if what was loaded is @value. */
+/* Go on only if the accumulator is @value. */
 static void put_match(struct program *p, unsigned int value)
 {
 	put_jump(p, BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0);
 	put(p, BPF_RET | BPF_K, 0);
 }
 
-/* Has it a payload? The bytes of both headers, that of IP being of @ip_len, against what has been loaded: those of all. */
+/*
+ * Go on only if there is a payload: the accumulator has the packet's length, @ip_len is the IP header's, and
+ * both headers must be shorter than the packet.
+ */
 static void put_says(struct program *p, unsigned int ip_len)
 {
 	put(p, BPF_MISC | BPF_TAX, 0);
@@ -102,11 +103,11 @@ static void put_says(struct program *p, unsigned int ip_len)
 	put(p, BPF_RET | BPF_K, 0);
 }
 
-/* All of a packet whose source is that: of an address at @at, of so many words. */
+/* Accept the packet if its source is this address (@words words at offset @at) and port. */
 static void put_service(struct program *p, unsigned int at, const __be32 *address, unsigned int words,
 			__be16 port, unsigned int ip_len)
 {
-	/* What does not fit goes on behind all of this. */
+	/* On a mismatch, jump to after the last instruction below. */
 	for (unsigned int i = 0; i < words; i++) {
 		put(p, BPF_LD | BPF_ABS, at + 4 * i); /* a word */
 		put_jump(p, BPF_JMP | BPF_JEQ | BPF_K, ntohl(address[i]), 0, 2 * (words - i) + 1);
@@ -144,7 +145,7 @@ static void put_v6(struct program *p, const struct es_nf_rules *rules)
 	put(p, BPF_RET | BPF_K, 0);
 }
 
-/* What leaves by TCP with a payload, from one of the services; servers send no options of IP. */
+/* Packets with a payload that leave by TCP from one of the services. Servers send no IP options. */
 static void write_program(struct program *p, const struct es_nf_rules *rules)
 {
 	size_t jump;
@@ -165,7 +166,7 @@ int es_nf_tap_listen(struct es_nf_tap *tap, const struct es_nf_rules *rules)
 {
 	const struct sockaddr_ll here = {
 		.sll_family = AF_PACKET,
-		/* Only who wants all gets what leaves. */
+		/* Only sockets for all protocols get outgoing packets. */
 		.sll_protocol = rules->every_count ? htons(ETH_P_ALL) : 0,
 		.sll_ifindex = (int)rules->public_ifindex,
 	};

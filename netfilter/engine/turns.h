@@ -3,12 +3,12 @@
 #define ES_NETFILTER_ENGINE_TURNS_H
 
 /*
- * A lock that threads take in turns. Under a flood, the engine's thread lets go of its lock only to take it again, sooner
- * than anybody else would wake up. So it must wait behind who waits.
+ * A lock that threads take in turns. Under a flood, the engine's thread releases its lock only to take it
+ * again, before any other thread wakes up. So it must queue behind threads that wait.
  */
 #include <pthread.h>
 
-/* struct es_nf_turns - @lock: what is taken; @next: who waits for it */
+/* struct es_nf_turns - @lock: the lock; @next: held by the thread that is next */
 struct es_nf_turns {
 	pthread_mutex_t lock;
 	pthread_mutex_t next;

@@ -76,9 +76,8 @@ static size_t find(const struct es_nf_kept *k, const struct es_flow *flow)
 }
 
 /*
- * Goes downwards, from the place before an empty one. When an entry is removed,
- * others move down into its place, at which the walk has looked already. No entry moves across the empty place
- * where the walk ends.
+ * Goes downwards, from the place before an empty one. When an entry is removed, others move down into its
+ * place, at which the walk has looked already. No entry moves across the empty place where the walk ends.
  */
 static void begin(struct es_nf_kept *k)
 {

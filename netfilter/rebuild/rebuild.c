@@ -180,9 +180,8 @@ static void give_up(struct es_nf_rebuild *rebuild, const struct es_nf_request *r
 
 /*
  * Keeps a late SYN, or a half connection, from becoming a connection: the client will repeat its request,
- * which may be another node's by then. Without labels, the connection is
- * ended if the SYN @has_come, and a SYN that comes later still makes it.
- * Returns whether it is certain that nothing came of the attempt.
+ * which may be another node's by then. Without labels, the connection is ended if the SYN @has_come, and a
+ * SYN that comes later still makes it. Returns whether it is certain that nothing came of the attempt.
  */
 static int withdraw(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, int has_come)
 {

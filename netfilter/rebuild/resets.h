@@ -23,10 +23,9 @@ int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow);
 /*
  * es_nf_resets_is_idle() - does the RST tell its client nothing? @packet: read by es_nf_resets_flow();
  * @entry: its flow's Either both sides have closed, and know it of each other, or the client has ended the
- * connection by a RST. Then the stack has answered a late
- * copy of a client's packet, such as a FIN that the inspecting node has heard as well, since it knows no
- * connection any more. Or the packet belongs to the next connection
- * of these ports, which may be another node's.
+ * connection by a RST. Then the stack has answered a late copy of a client's packet, such as a FIN that the
+ * inspecting node has heard as well, since it knows no connection any more. Or the packet belongs to the next
+ * connection of these ports, which may be another node's.
  */
 int es_nf_resets_is_idle(const __u8 *packet, size_t len, const struct es_nf_entry *entry);
 
