@@ -2,9 +2,7 @@
 #ifndef ES_NETFILTER_KERNEL_WHY_H
 #define ES_NETFILTER_KERNEL_WHY_H
 
-/**
- * struct es_nf_why - why something could not be done, in a sentence for people; "" if there is nothing to tell
- */
+/* struct es_nf_why - a sentence for people, why something could not be done; "": there is nothing to tell */
 struct es_nf_why {
 	char text[256];
 };

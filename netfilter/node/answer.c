@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Sends the segments that no socket sends.
- */
+/* Sends segments without a socket. */
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <string.h>
@@ -9,8 +7,9 @@
 #include "netfilter/rules/rules.h"
 
 /*
- * Of a packet that the kernel has cut into segments again (GRO, GSO), it does not tell the MAC. Then the stack looks for
- * it; and where nodes have leases, the answer must not wait for it, since it would leave behind the lease.
+ * The kernel does not tell the MAC of a merged packet that it has split again (GRO, GSO). Then the stack
+ * looks for it. Where nodes have leases, the answer must not wait for that: it would leave after the look at
+ * the lease.
  */
 static int send_to(const struct es_nf_node *node, const struct es_nf_frame *frame, const struct es_answer *a,
 		   const void *packet, size_t len)

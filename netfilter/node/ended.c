@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Tells a connection's last packets from those of other nodes' connections, and of the next one.
- */
+/* Tells a connection's last packets from those of other nodes' connections, and of the next one. */
 #include "kmod/core/view.h"
 #include "netfilter/node/ended.h"
 #include "netfilter/node/view.h"
@@ -33,7 +31,7 @@ int es_nf_ended_is_gone(const struct es_nf_node *node, const struct es_nf_frame 
 	service = es_nf_service_find(node, &flow.service, flow.service_port);
 	if (service < 0 || es_nf_node_look(node, &flow, &found) || found.socket != ES_SOCKET_NONE)
 		return 0;
-	/* Or its entry has been forgotten since. */
+	/* It repeats the request from which the connection was made, if the entry is there to tell. */
 	if (!hands->first(hands->ctx, &flow, &first) && first == v.seg.seq)
 		return 0;
 	return !found.time_wait || !(v.seg.flags & ES_TCP_FIN) ||

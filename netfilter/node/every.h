@@ -3,11 +3,11 @@
 #define ES_NETFILTER_NODE_EVERY_H
 
 /*
- * The connections that are here of services that inspect every request: what their tracks know (kmod/core/track.h), and
- * what must be known to read their sockets. A socket has numbers of its own, and tells by sock_diag how many bytes it has
- * got and how many of its own were acknowledged; counted from where it began here, that makes the client's numbers.
- *
- * A set of places for each flow, the longest unused one is lost to a new connection. One that is lost stays here.
+ * Connections here of services that inspect every request: their tracks (kmod/core/track.h), and what it
+ * takes to read their sockets. A socket has numbers of its own. By sock_diag it tells how many bytes it
+ * received, and how many of its own were acknowledged; counted from where the connection began here, that
+ * gives the client's numbers. Each flow has a set of places; a new connection takes the one that was unused
+ * the longest. A connection that loses its place stays here.
  */
 #include "kmod/core/track.h"
 
@@ -16,9 +16,10 @@
 
 /**
  * struct es_nf_connection - zero: empty
- * @first_seq: of the first byte of the request that made it here; @first_ack: of the first byte of the answer to that
- * @sent_seq: behind the last byte that was seen to leave
- * @used_ms: monotonic, when something of it was last seen
+ * @first_seq: of the first byte of the request that made it here; @first_ack: of the first byte of that
+ * request's response
+ * @sent_seq: after the last byte that was seen to leave
+ * @used_ms: monotonic, when a packet of it was last seen
  */
 struct es_nf_connection {
 	__u64 flow_hash;
@@ -40,7 +41,7 @@ static inline struct es_nf_connection_set *es_nf_connection_set(struct es_nf_con
 	return &sets[(__u32)(flow_hash >> 20) & (ES_NF_CONNECTION_SETS - 1)];
 }
 
-/* es_nf_connection_find() - the flow's newest connection, which may be over; NULL if none is known */
+/* es_nf_connection_find() - the flow's newest connection, which may be over; NULL: none is known */
 static inline struct es_nf_connection *es_nf_connection_find(struct es_nf_connection_set *sets,
 							     __u64 flow_hash)
 {
@@ -52,7 +53,7 @@ static inline struct es_nf_connection *es_nf_connection_find(struct es_nf_connec
 	return NULL;
 }
 
-/* es_nf_connection_forget() - another one of these ports is not this one */
+/* es_nf_connection_forget() - before another connection of the same ports */
 static inline void es_nf_connection_forget(struct es_nf_connection_set *sets, __u64 flow_hash)
 {
 	struct es_nf_connection *c = es_nf_connection_find(sets, flow_hash);
@@ -62,8 +63,8 @@ static inline void es_nf_connection_forget(struct es_nf_connection_set *sets, __
 }
 
 /**
- * es_nf_connection_begin() - a connection was made here, of a request at @seq whose answer begins at @ack
- * Its track is the caller's to begin: it is zero.
+ * es_nf_connection_begin() - a connection was made here, from a request at @seq whose response begins at @ack
+ * Its track is zero; the caller begins it.
  */
 static inline struct es_nf_connection *
 es_nf_connection_begin(struct es_nf_connection_set *sets, __u64 flow_hash, __u32 seq, __u32 ack, __u32 now_ms)

@@ -3,13 +3,13 @@
 #define ES_NETFILTER_NODE_LEFT_H
 
 /*
- * Connections of programs that have left this node a moment ago, and such as the connection tracking knew a moment ago though they had
- * no socket any more. A packet that was on its way to the stack meanwhile makes it answer with a RST, which their clients, whom
- * another node serves now, must not hear.
+ * Flows whose RSTs clients must not hear: connections of programs that left this node a moment ago, and
+ * connections that conntrack knew a moment ago although they had no socket any more. If a packet was on its
+ * way to the stack meanwhile, the stack answers with a RST, but another node serves the client now.
  */
 #include "kmod/core/types.h"
 
-#define ES_NF_LEFT    4096 /* a power of two; one entry a slot, the newest */
+#define ES_NF_LEFT    4096 /* a power of two; one entry for each slot, the newest */
 #define ES_NF_LEFT_MS 1000
 
 struct es_nf_left {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Lays the tables out in their file.
- */
+/* Lays the node's tables out in their file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -12,17 +10,17 @@
 #include <unistd.h>
 #include "netfilter/node/memory.h"
 
-#define ES_NF_TABLES_MAGIC 0x45534e46u /* "ESNF" */
-/* What is added goes behind all else: a file of a layout before is one that ends too early. */
+#define ES_NF_MEMORY_MAGIC 0x45534e46u /* "ESNF" */
+/* New tables go after all others, so a file of an earlier layout is one that ends too early. */
 #define ES_NF_MEMORY_LAYOUT	  4
-#define ES_NF_TABLES_LAYOUT_FIRST 2
+#define ES_NF_MEMORY_LAYOUT_FIRST 2
 #define ES_NF_BOOT_ID		  36
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
 #endif
 
-/* struct es_nf_memory_header - whose tables these are: as it lies in the file's first page */
+/* struct es_nf_memory_header - the file's first page: whose it is */
 struct es_nf_memory_header {
 	__u32 magic;
 	__u32 layout;
@@ -35,7 +33,7 @@ struct es_nf_memory_header {
 	char boot[ES_NF_BOOT_ID + 4];
 };
 
-/* The machine's boot: what was noted before it says nothing any more. */
+/* The machine's boot; what was noted before it means nothing any more. */
 static void es_nf_boot_read(char *ret_boot)
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -47,7 +45,7 @@ static void es_nf_boot_read(char *ret_boot)
 	close(fd);
 }
 
-/* Numbers a network namespace until the next boot; 0 before Linux 5.14, which cannot tell. */
+/* A network namespace's number until the next boot; 0 before Linux 5.14, which does not tell. */
 static __u64 es_nf_namespace(void)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -69,7 +67,7 @@ static size_t es_nf_pages(size_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-/* Where each table of a layout is, from @at on; with @at NULL, only how large all are. Returns that. */
+/* Sets where each table of @layout is, from @at on, unless @at is NULL. Returns the size of all. */
 static size_t es_nf_memory_lay(struct es_nf_memory *t, char *at, unsigned int layout)
 {
 	size_t off = es_nf_pages(sizeof(struct es_nf_memory_header));
@@ -103,10 +101,10 @@ static size_t es_nf_memory_lay(struct es_nf_memory *t, char *at, unsigned int la
 }
 
 /*
- * Did a datapath write it that ran in this network namespace? The file's name is a number that a new namespace may get when
- * another one is gone.
+ * Was it written in this network namespace? The file's name has a number that a new namespace may get when
+ * another is gone.
  */
-static int es_nf_memory_were_here(int fd, const struct es_nf_memory_header *wanted)
+static int es_nf_memory_was_here(int fd, const struct es_nf_memory_header *wanted)
 {
 	struct es_nf_memory_header found;
 
@@ -115,8 +113,8 @@ static int es_nf_memory_were_here(int fd, const struct es_nf_memory_header *want
 	       !memcmp(found.boot, wanted->boot, sizeof(found.boot));
 }
 
-/* Is what the file has the same as what is wanted? */
-static int es_nf_memory_are(int fd, const struct es_nf_memory_header *wanted)
+/* Does the file have the wanted header and size? */
+static int es_nf_memory_is(int fd, const struct es_nf_memory_header *wanted)
 {
 	struct es_nf_memory_header found;
 	struct stat st;
@@ -126,14 +124,17 @@ static int es_nf_memory_are(int fd, const struct es_nf_memory_header *wanted)
 	       !memcmp(&found, wanted, sizeof(found));
 }
 
-/* Are they those of a layout before? Then they go on with what it does not have, empty. Returns 1, 0 or -errno. */
+/*
+ * Extends a file of an earlier layout by the tables that it lacks, which are empty. Returns 1, 0 if it is
+ * none, or -errno.
+ */
 static int es_nf_memory_extend(int fd, struct es_nf_memory *t, const struct es_nf_memory_header *wanted)
 {
 	struct es_nf_memory_header before = *wanted;
 
-	for (before.layout = ES_NF_TABLES_LAYOUT_FIRST; before.layout < wanted->layout; before.layout++) {
+	for (before.layout = ES_NF_MEMORY_LAYOUT_FIRST; before.layout < wanted->layout; before.layout++) {
 		before.bytes = es_nf_memory_lay(t, NULL, before.layout);
-		if (!es_nf_memory_are(fd, &before))
+		if (!es_nf_memory_is(fd, &before))
 			continue;
 		if (ftruncate(fd, (off_t)wanted->bytes))
 			return -errno;
@@ -142,7 +143,7 @@ static int es_nf_memory_extend(int fd, struct es_nf_memory *t, const struct es_n
 	return 0;
 }
 
-/* The header last: a file that was left half made is none. */
+/* The header comes last, so a half-made file is not taken for one. */
 static int es_nf_memory_make(int fd, const struct es_nf_memory_header *header)
 {
 	if (ftruncate(fd, 0) || ftruncate(fd, (off_t)header->bytes))
@@ -154,7 +155,7 @@ int es_nf_memory_open(const char *path, unsigned int decision_sets, struct es_nf
 {
 	struct es_nf_memory t = {.decision_sets = decision_sets};
 	struct es_nf_memory_header header = {
-		.magic = ES_NF_TABLES_MAGIC,
+		.magic = ES_NF_MEMORY_MAGIC,
 		.layout = ES_NF_MEMORY_LAYOUT,
 		.abi = ES_ABI_VERSION,
 		.counters = ES_COUNTER_COUNT,
@@ -173,14 +174,14 @@ int es_nf_memory_open(const char *path, unsigned int decision_sets, struct es_nf
 		rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
 		goto err_close;
 	}
-	t.adopted = es_nf_memory_are(t.fd, &header);
+	t.adopted = es_nf_memory_is(t.fd, &header);
 	if (!t.adopted) {
 		rc = es_nf_memory_extend(t.fd, &t, &header);
 		if (rc < 0)
 			goto err_close;
 		t.adopted = rc;
 	}
-	t.replaced = !t.adopted && es_nf_memory_were_here(t.fd, &header);
+	t.replaced = !t.adopted && es_nf_memory_was_here(t.fd, &header);
 	rc = t.adopted ? 0 : es_nf_memory_make(t.fd, &header);
 	if (rc)
 		goto err_close;

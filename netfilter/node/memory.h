@@ -3,9 +3,9 @@
 #define ES_NETFILTER_NODE_MEMORY_H
 
 /*
- * What the engine knows, in one file below /run, which it maps: so it outlives the daemon, as the kernel's tables do for
- * the other datapaths, and the next daemon takes it over. Which one it is, the file itself says; of another layout,
- * another boot or another network namespace, it is made anew.
+ * The node's memory: a file below /run, which it maps. So it outlives the daemon, as the kernel's tables do
+ * for the other datapaths, and the next daemon takes it over. The file says whose it is; if its layout, boot
+ * or network namespace is another, it is made anew.
  */
 #include <stddef.h>
 #include "kmod/core/abi.h"
@@ -24,11 +24,13 @@
 #include "netfilter/node/unproven_table.h"
 
 /**
- * struct es_nf_memory - each points into the file; written by the engine's thread; state, decisions and resets by the daemon, too
- * @fd: the file, which others may map: @state is at state_off, @decisions at decisions_off, @resets at resets_off, each on a page of its own
- * @adopted: it was there, maybe of a version that knew the first tables only; @replaced: there was one of this namespace
- * that means nothing to this version
- * @settled: es_settled_sets() of them; @replays: by source node * ES_STREAMS_MAX + stream
+ * struct es_nf_memory - its tables point into the file. The engine's thread writes them; the daemon also
+ * writes @state, @decisions and @resets.
+ * @fd: the file, which others may map: @state at state_off, @decisions at decisions_off, @resets at
+ * resets_off, each on a page of its own
+ * @adopted: the file was there, perhaps of a version with fewer tables; @replaced: there was a file of this
+ * namespace that this version cannot use
+ * @settled: es_settled_sets() of them; @replays: indexed by source node * ES_STREAMS_MAX + stream
  */
 struct es_nf_memory {
 	int fd;
@@ -57,13 +59,13 @@ struct es_nf_memory {
 };
 
 /**
- * es_nf_memory_open() - take over the tables in the file @path, or make them
- * @decision_sets: a power of two. The file belongs to one process at a time: -EBUSY while another has it.
+ * es_nf_memory_open() - take over the file @path, or make it
+ * @decision_sets: a power of two. Only one process can have the file: -EBUSY while another has it.
  * Returns 0 or -errno.
  */
 int es_nf_memory_open(const char *path, unsigned int decision_sets, struct es_nf_memory *ret_memory);
 
-/* es_nf_memory_close() - let go of the file, which stays. May be called again, and for zeroed ones. */
+/* es_nf_memory_close() - the file stays; may be called again, and on a zeroed structure */
 void es_nf_memory_close(struct es_nf_memory *memory);
 
 #endif

@@ -8,7 +8,7 @@
 #include "netfilter/node/node.h"
 #include "netfilter/node/program_name.h"
 
-/* Of connections that were leaving, nobody knows any more where to: what their clients repeat is read anew. */
+/* Nobody knows any more where the leaving connections should go: repeated requests are read anew. */
 static void es_nf_node_go_on(struct es_nf_node *node)
 {
 	for (size_t i = 0; i < ES_NF_CONNECTION_SETS; i++)
@@ -66,7 +66,7 @@ void es_nf_node_configure(struct es_nf_node *node, const struct es_config *confi
 	node->is_configured = 1;
 }
 
-/* What a service lacks of its two addresses is all zero, and nobody's. */
+/* A service that lacks an address of one family has zeros there, which match nobody. */
 static int es_nf_service_has(const struct es_service_entry *service, const struct es_addr *address)
 {
 	return es_addr_equal(&service->address, address) || es_addr_equal(&service->address6, address);
@@ -92,7 +92,7 @@ int es_nf_service_find(const struct es_nf_node *node, const struct es_addr *addr
 	return -1;
 }
 
-/* The socket of a program's connection has another name; without one that is old, nothing happens. */
+/* A program's connection has another flow at its socket; without an old socket, nothing happens. */
 void es_nf_node_end_old(const struct es_nf_node *node, const struct es_flow *flow,
 			const struct es_nf_found *found)
 {
@@ -103,7 +103,7 @@ void es_nf_node_end_old(const struct es_nf_node *node, const struct es_flow *flo
 	hands->give_up(hands->ctx, flow);
 	if (!found->is_old)
 		return;
-	/* Where that fails, the kernel may still take a SYN there. */
+	/* If it fails, the kernel may still accept a SYN there. */
 	(void)hands->end_old(hands->ctx, flow);
 	if (service >= 0 && es_nf_program_socket(&node->config, (unsigned int)service, flow, &socket))
 		(void)hands->end_old(hands->ctx, &socket);

@@ -3,9 +3,9 @@
 #define ES_NETFILTER_NODE_NODE_H
 
 /*
- * A node: its tables, what is in force, and its hands. One thread at a time uses it: the engine's lock (engine.h) sees to
- * that. What the node does, it decides as the other datapaths do, by kmod/core/; what comes of it outside of its own
- * memory, its hands do, and so tests have other ones.
+ * A node: its memory, the configuration in force, and its hands. One thread at a time uses it, by the
+ * engine's lock (engine.h). It decides as the other datapaths do, by kmod/core/. Its hands do everything that
+ * happens outside of its memory, so tests can replace them.
  */
 #include "kmod/core/answer.h"
 #include "kmod/core/challenges.h"
@@ -18,25 +18,27 @@
 #include "netfilter/node/swallowed.h"
 #include "netfilter/node/memory.h"
 
-/* What the kernel is to do with a packet that it has given to this datapath. */
+/* What the kernel does with a packet that it has given to this datapath. */
 enum es_nf_fate {
 	ES_NF_DROP,
 	ES_NF_ACCEPT,
-	ES_NF_DROP_OTHERS, /* it and, for a while, what follows of its flow (drop_by_flow.h) */
-	ES_NF_DROP_GIVEN,  /* likewise, of which bare acknowledgements only */
-	ES_NF_DROP_GONE,   /* as _OTHERS, of a connection that this node has given away */
+	ES_NF_DROP_OTHERS, /* drop it and, for a while, all of its flow (drop_by_flow.h) */
+	ES_NF_DROP_GIVEN,  /* likewise, but of its flow bare acknowledgements only */
+	ES_NF_DROP_GONE,   /* likewise, of a connection that this node has given away */
 };
 
 /**
  * struct es_nf_found - what the kernel has for a flow
- * @socket: an enum es_socket; TIME_WAIT is none; @time_wait: but it is one; @is_old: or its server has closed it, nobody has it, and it
- * waits for its client's FIN: what a new connection of these ports ends (es_nf_node_end_old())
- * @listening: there is none, but a listening socket; @accept_full: whose queue is full
- * @received: of an established one: how many bytes it has got of its client; @unread: so many of them its server has not read
- * @sent, @acked: how many it has sent, as far as the kernel tells (4.19), and how many of these its client has acknowledged
- * @unacked: how many more than that its server has written; @is_open: both sides of it are
- * @heard_ms: when it was acknowledged something last, by CLOCK_MONOTONIC, and not too early
- * @rcv_wnd, @max_wnd: how wide its window, and its client's, are at the most
+ * @socket: an enum es_socket; a socket in TIME_WAIT is not counted, but sets @time_wait
+ * @is_old: it is in TIME_WAIT, or its server has closed it, no process has it, and it waits for the client's
+ * FIN: a new connection of these ports ends it (es_nf_node_end_old())
+ * @listening: there is no socket, but one that listens; @accept_full: the queue of that is full
+ * The rest is about an established socket:
+ * @received: bytes received from the client; @unread: the part that the server has not read
+ * @sent: bytes sent, where the kernel tells (4.19); @acked: bytes that the client has acknowledged
+ * @unacked: bytes written and not acknowledged; @is_open: neither side has closed
+ * @heard_ms: when the client last acknowledged something, by CLOCK_MONOTONIC; never too early
+ * @rcv_wnd, @max_wnd: upper bounds of its window, and of its client's
  */
 struct es_nf_found {
 	__u8 socket;
@@ -56,9 +58,10 @@ struct es_nf_found {
 };
 
 /**
- * struct es_nf_making - a connection that is being made, as its node has to know of it when it is made, or when it is certain that it is not
+ * struct es_nf_making - what a node must know of a connection that is being made, once it is made or
+ * certainly fails
  * @made: called by es_nf_made(), with 0 or -errno; the rest is for this function
- * @seg: of the packet that it is made of; @h: of the message that has asked for it, if any has
+ * @seg: the packet from which it is made; @h: the message that asked for it, if any
  * @counter: to count by when it is made; @is_new: nothing was noted of it before
  */
 struct es_nf_node;
@@ -76,33 +79,42 @@ struct es_nf_making {
 };
 
 /**
- * struct es_nf_hands - how a node does something outside of its own memory; each returns 0 or -errno
- * @look: is there a socket? Where that cannot be found out, there is none that listens, either
- * @may_have_made: may there be a connection of the flow that was made here? Nobody is asked, so 0 is certain, and 1 is not
- * @frame: send a packet of @protocol to that MAC, on the public interface, when all that came together is decided
- * @send: send a packet of IPv4 to wherever it says
- * @answer: send a segment to the client that it names, by the stack; no rule and no connection tracking changes it
- * @rebuild: make a connection of the packet. @socket: of one that a program hands over, how its server has it (program_name.h);
- * NULL: of a client's request. Returns 0 also for a copy of the request that has just made it; -EINPROGRESS: es_nf_made() is called with
- * @making, which is copied, and with what comes of it; or -errno: there is no connection, and there will be none of this packet.
- * -ETIMEDOUT: though something listens, and as long as @is_withdrawn says so, that is certain
- * @is_making: has @rebuild told -EINPROGRESS of the flow, and is that not over? @look finds no socket then. 1 or 0
- * @keep: where one of the flow is being made, keep a segment of its client's, which is decided when that is made. 1; or 0: it is not kept
- * @give_up: where one of the flow is being made, it is not any more, and es_nf_made() is called
+ * struct es_nf_hands - how a node acts outside of its own memory; each returns 0 or -errno unless it says
+ * otherwise
+ * @look: is there a socket? If that cannot be found out, there is none, and none listens
+ * @may_have_made: may the flow have a connection that was made here? It asks nobody, so 0 is certain, and 1
+ * is not
+ * @frame: send a packet of @protocol to that MAC by the public interface, after all of the batch is decided
+ * @send: send an IPv4 packet to its destination address
+ * @answer: send a segment through the stack to the client that it names; neither rules nor conntrack change
+ * it
+ * @rebuild: make a connection from the packet. @socket: the flow of the server's socket, if a program hands
+ * over (program_name.h), or NULL. Returns 0, also for a copy of the request that has just made it;
+ * -EINPROGRESS: es_nf_made() will be called with @making, which is copied, and the result; or -errno: there
+ * is no connection, and this packet will make none. -ETIMEDOUT: although something listens; certain as long
+ * as @is_withdrawn says so
+ * @is_making: has @rebuild returned -EINPROGRESS for the flow, without an end so far? @look finds no socket
+ * then. Returns 1 or 0
+ * @keep: if the flow's connection is being made, keep a client's segment, to be decided afterwards. Returns
+ * 1; or 0: not kept
+ * @give_up: stop making the flow's connection, if it is being made; calls es_nf_made()
  * @inject: give a client's packet to the stack
- * @error: give the stack an ICMP error as the connection's socket must hear it (errors.h). -ENOENT: it is about no connection
- * that was made here
- * @hold: from now on, nothing that the flow's server says leaves this node; or it does again
- * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
- * @end_old: end the flow's socket if it is of an old connection (struct es_nf_found's @is_old); nobody hears of it
- * @first: the first byte of the request of which the flow's connection was made here. -ENOENT: that is not known
- * @open: the state of the flow's connection, if that is known and both sides of it are open
- * @is_withdrawn: has nothing come of the attempt to make a connection of the request that begins with @seq, and can nothing come of it
- * any more? 1 or 0
- * @forget: the flow has no connection: what the connection tracking knows of it is of one that is gone
- * @prove: its client has acknowledged something: its packets need not come here any more (unproven.h)
+ * @error: give the stack an ICMP error as the connection's socket must receive it (errors.h). -ENOENT: it is
+ * not about a connection made here
+ * @hold: from now on, nothing that the flow's server sends leaves this node; or it does again
+ * @end: end the flow's connection, whose socket expects @rcv_nxt; its client hears nothing
+ * @end_old: end the flow's socket if it @is_old (struct es_nf_found); nobody hears of it
+ * @first: sequence number of the first byte of the request from which the flow's connection was made.
+ * -ENOENT: unknown
+ * @open: the state of the flow's connection, if it is known, and neither side has closed
+ * @is_withdrawn: is it certain that no connection came of the request that begins at @seq, and that none
+ * will? Returns 1 or 0
+ * @forget: the flow has no connection: delete what conntrack knows of a former one
+ * @prove: the client has acknowledged something: the connection's packets need not come here any more
+ * (unproven.h)
  * @reset: send the client a RST with the number @seq
- * @reaches: does what the stack sends to the client with that mark leave at once (reach.h)? 1 or 0
+ * @reaches: would a packet from the stack with that mark leave for the client at once (reach.h)? Returns 1 or
+ * 0
  */
 struct es_nf_hands {
 	void *ctx;
@@ -133,11 +145,12 @@ struct es_nf_hands {
 
 /**
  * struct es_nf_node
- * @is_configured: config and ring are valid; @has_every: a service inspects every request; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
- * @swallowed: swallowed.h; @challenges: kmod/core/challenges.h
- * @responses: of struct es_response_entry, not owned; NULL: nobody wants to know
- * @left: left.h
- * @remembers: the kernel understands ES_NF_DROP_OTHERS and those below it
+ * @is_configured: config and ring are valid; @has_every: a service inspects every request; @queue: one for
+ * each worker
+ * @now_ns: CLOCK_MONOTONIC, set before each packet
+ * @swallowed: swallowed.h; @left: left.h; @challenges: kmod/core/challenges.h
+ * @responses: of struct es_response_entry, not owned; NULL: nobody wants them
+ * @remembers: the kernel understands ES_NF_DROP_OTHERS, _GIVEN and _GONE
  */
 struct es_nf_node {
 	struct es_nf_memory memory;
@@ -158,7 +171,8 @@ struct es_nf_node {
 
 /**
  * struct es_nf_node_params
- * @path: of the tables' file; @hands: copied; @workers, @queue_bytes, @decision_sets: as of struct es_datapath_params
+ * @path: the memory's file; @hands: copied; @workers: how many; @queue_bytes: of each worker's queue;
+ * @decision_sets: as for es_nf_memory_open()
  */
 struct es_nf_node_params {
 	const char *path;
@@ -168,11 +182,11 @@ struct es_nf_node_params {
 	unsigned int decision_sets;
 };
 
-/* es_nf_node_new() - Returns 0; -EBUSY: another process has the tables; or -errno. */
+/* es_nf_node_new() - Returns 0; -EBUSY: another process has the memory; or -errno. */
 int es_nf_node_new(const struct es_nf_node_params *params, struct es_nf_node **ret_node);
 void es_nf_node_free(struct es_nf_node **node);
 
-/* es_nf_node_configure() - both are in force from the next packet on */
+/* es_nf_node_configure() - put both in force, for the next packet on */
 void es_nf_node_configure(struct es_nf_node *node, const struct es_config *config,
 			  const struct es_node_ring *ring);
 
@@ -216,16 +230,19 @@ static inline struct es_stray *es_nf_stray_slot(const struct es_nf_node *node, _
 }
 
 /**
- * es_nf_node_look() - what the kernel has for a flow, whoever has the connection: a service's server, or that of a program (program_name.h)
- * Sets all of @ret_found. Returns 0 or -errno.
+ * es_nf_node_look() - what the kernel has for a flow, including the server's socket of a program's connection
+ * (program_name.h) Sets all of @ret_found. Returns 0 or -errno.
  */
 int es_nf_node_look(const struct es_nf_node *node, const struct es_flow *flow, struct es_nf_found *ret_found);
 
-/* es_nf_node_end_old() - what an old connection has left, or was to be, is not in the way of the one that its client begins; @found: what was found */
+/*
+ * es_nf_node_end_old() - end what an old connection of the flow has left, and give up an attempt; @found: of
+ * es_nf_node_look()
+ */
 void es_nf_node_end_old(const struct es_nf_node *node, const struct es_flow *flow,
 			const struct es_nf_found *found);
 
-/* es_nf_service_find() - the index of the service at that address, or -1 */
+/* es_nf_service_find() - the index of the service with that address and port, or -1 */
 int es_nf_service_find(const struct es_nf_node *node, const struct es_addr *address, __be16 port);
 int es_nf_is_service_address(const struct es_nf_node *node, const struct es_addr *address);
 

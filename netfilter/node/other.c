@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * ARP and neighbour discovery for the service addresses, and the traffic to them that no service takes.
- */
+/* ARP, neighbour discovery, and packets to service addresses that are for no service. */
 #include <linux/icmp.h>
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
@@ -46,7 +44,7 @@ void es_nf_other_arp(struct es_nf_node *node, const uint8_t *arp, size_t len)
 		es_nf_count(node, ES_COUNT_arp_not_mine);
 		return;
 	}
-	/* The frame's source is this node, the ARP packet's is the cluster. */
+	/* The frame comes from this node, the ARP packet from the cluster's MAC. */
 	reply = request;
 	reply.operation = es_htons(ARPOP_REPLY);
 	memcpy(reply.sender_mac, node->config.cluster_mac, ETH_ALEN);
@@ -57,7 +55,7 @@ void es_nf_other_arp(struct es_nf_node *node, const uint8_t *arp, size_t len)
 	es_nf_count(node, rc ? ES_COUNT_answer_failed : ES_COUNT_arp_answered);
 }
 
-/* Is the solicitation one that a neighbour has sent as it is? */
+/* Is the solicitation valid, as a neighbour would send it? */
 static int es_nf_neighbour_check(const struct es_nf_frame *frame, const struct es_nf_ip *ip)
 {
 	size_t len = es_ntohs(es_nf_be16(frame->bytes + 4));

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Carries out what kmod/core/program.h decides about programs' connections.
- */
+/* Carries out what kmod/core/program.h decides about programs' connections. */
 #include <errno.h>
 #include "kmod/core/headers.h"
 #include "kmod/core/program.h"
@@ -13,7 +11,7 @@
 #include "netfilter/node/settled.h"
 #include "netfilter/node/unproven.h"
 
-/* struct es_nf_given - a message, for the functions below; @seg: of the packet in it, @seg.seq is of the handover's first byte */
+/* struct es_nf_given - a message; @seg: of the packet in it; @seg.seq: the handover's first byte */
 struct es_nf_given {
 	struct es_nf_node *node;
 	const struct es_nf_frame *frame;
@@ -26,7 +24,7 @@ struct es_nf_given {
 	__u32 received;
 };
 
-/* Reads the message. Returns 0, or -1 and the counter to count by. */
+/* Reads the message. Returns 0, or -1 with the counter to count by. */
 static int es_nf_given_read(struct es_nf_given *in, __u32 *ret_counter)
 {
 	struct es_nf_node *node = in->node;
@@ -47,7 +45,7 @@ static int es_nf_given_read(struct es_nf_given *in, __u32 *ret_counter)
 	return 0;
 }
 
-/* What the sockets say: the server's, and if it has none for the flow, the program's. Returns 0 or -1. */
+/* Looks at the server's socket, and if it has none for the flow, at the program's. Returns 0 or -1. */
 static int es_nf_given_look(struct es_nf_given *in, struct es_program_view *v)
 {
 	struct es_nf_node *node = in->node;
@@ -87,7 +85,7 @@ static struct es_nf_program_note *es_nf_given_note(const struct es_nf_given *in,
 	return es_nf_program_note_put(in->node->memory.programs, &note);
 }
 
-/* Did the kernel refuse it before anything of it was there? Of all else, a socket may still come. */
+/* Did the kernel refuse before anything was begun? After any other error, a socket may still appear. */
 static int es_nf_never_began(int rc)
 {
 	return rc == -EADDRINUSE || rc == -EEXIST || rc == -ENOSPC || rc == -ENOMEM || rc == -EBADMSG;
@@ -102,7 +100,7 @@ static void es_nf_given_made(const struct es_nf_making *making, int rc)
 	int is_unsure = rc && (making->was_unsure || !es_nf_never_began(rc));
 
 	es_nf_count(node, rc ? ES_COUNT_rebuild_refused : making->counter);
-	/* Or it is gone: so many have come since. */
+	/* Without a note, so many newer ones have come that it was replaced. */
 	if (note)
 		note->is_unsure = (__u8)is_unsure;
 	if (!rc || is_unsure)
@@ -114,7 +112,7 @@ static void es_nf_given_made(const struct es_nf_making *making, int rc)
 		es_nf_settle(node, making->flow_hash, making->seg.seq, ES_SETTLED_FORGET, 0);
 }
 
-/* Make the socket. Counts. */
+/* Makes the socket. Counts. */
 static void es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
 {
 	struct es_nf_node *node = in->node;
@@ -131,7 +129,7 @@ static void es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
 	};
 	struct es_nf_program_note *note;
 
-	/* Its client may not have heard yet what was acknowledged elsewhere. */
+	/* The client may not have received what the program's node has acknowledged. */
 	if (es_nf_unproven_note(node, &in->flow, &in->seg, in->h->source, 0)) {
 		es_nf_count(node, ES_COUNT_rebuild_refused);
 		return;
@@ -142,10 +140,10 @@ static void es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
 		es_nf_count(node, ES_COUNT_rebuild_refused);
 		return;
 	}
-	/* Up to es_nf_given_made(). */
+	/* until es_nf_given_made() */
 	note->is_unsure = 1;
 	es_handover_options_get(in->h, &making.options);
-	/* Its id has decided; but a client's request may be the same, and come again. */
+	/* The id has decided already. But a client's request may begin at the same byte, and be repeated. */
 	making.is_new =
 		es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_MAKE, 0xff).as == ES_SETTLED_NOT;
 	es_nf_make(&making, es_nf_message_bytes(in->frame), es_ntohs(in->h->packet_len), &in->socket);
@@ -183,7 +181,7 @@ void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *fr
 						 es_nf_read32(&node->memory.state->attached), node->now_ns),
 		.stale = node->config.leased && h->epoch != es_htonl(node->config.epoch),
 	};
-	/* What cannot be seen is not answered: the sender asks again. */
+	/* If the sockets cannot be looked at, there is no answer: the sender asks again. */
 	if (es_nf_given_look(&in, &v))
 		return;
 	note = es_nf_given_noted(&in);
@@ -193,7 +191,7 @@ void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *fr
 		v.noted_source = (__u8)note->source;
 		v.noted_cancelled = note->is_cancelled;
 	}
-	/* That no socket will come is more than can be promised. */
+	/* It cannot be promised that no socket will appear. */
 	if (is_unsure && v.kind == ES_HANDOVER_CANCEL) {
 		es_nf_count(node, ES_COUNT_connection_refused);
 		return;

@@ -16,7 +16,10 @@ int es_nf_program_socket(const struct es_config *config, unsigned int service, c
 	if (!server)
 		return 0;
 	*ret_socket = *flow;
-	/* No packet from a wire may be for a loopback address. A server that listens on all addresses has this one, too. */
+	/*
+	 * No packet from a wire may be for a loopback address. A server that listens on all addresses has
+	 * this one.
+	 */
 	ret_socket->service =
 		es_addr_is_loopback(server) ? es_nf_translation_address(is_v6, service) : *server;
 	ret_socket->service_port = config->service[service].server_port;

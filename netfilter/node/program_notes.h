@@ -3,10 +3,9 @@
 #define ES_NETFILTER_NODE_PROGRAM_NOTES_H
 
 /*
- * What this node remembers of each handover of a program (kmod/core/program.h): that it has made the socket, or has
- * promised not to. As it lies in the tables' file, since messages may come before and after a daemon's end.
- *
- * A set per flow hash, of eight. None goes before no message about it can be on its way any more.
+ * Notes of each handover by a program (kmod/core/program.h): this node has made the socket, or has promised
+ * not to. They lie in the memory's file, since messages may arrive before and after a daemon's end. Each flow
+ * hash has a set of eight. A note stays until no message about it can be under way any more.
  */
 #include "kmod/core/types.h"
 
@@ -16,8 +15,10 @@
 
 /**
  * struct es_nf_program_note - zero: empty
- * @id: of the handover; @seq: of its first byte; @at_ms: monotonic, when it was noted; @source: the node that hands over
- * @is_unsure: the kernel was to make its socket, and has not been seen to: it may be tried again, or come still
+ * @id: the handover's; @seq: its first byte; @at_ms: monotonic, when it was noted; @source: the node that
+ * hands over
+ * @is_unsure: the kernel was to make the socket, and has not been seen to: it may be tried again, or may
+ * still appear
  */
 struct es_nf_program_note {
 	__u64 flow_hash;
@@ -41,7 +42,7 @@ static inline struct es_nf_program_note_set *es_nf_program_note_set(struct es_nf
 	return &sets[(__u32)(flow_hash >> 20) & (ES_NF_PROGRAM_NOTE_SETS - 1)];
 }
 
-/* es_nf_program_note_find() - what is noted of the newest handover of these bytes; NULL: nothing */
+/* es_nf_program_note_find() - the note of the newest handover of these bytes, or NULL */
 static inline struct es_nf_program_note *es_nf_program_note_find(struct es_nf_program_note_set *sets,
 								 __u64 flow_hash, __u32 seq, __u32 now_ms)
 {
@@ -59,7 +60,7 @@ static inline struct es_nf_program_note *es_nf_program_note_find(struct es_nf_pr
 
 /**
  * es_nf_program_note_put() - note a handover, in place of an older one of the same bytes
- * Returns where it is; NULL: there is no room, so that neither a socket may be made nor a promise be given.
+ * Returns its place; NULL: there is no room, so neither may a socket be made nor a promise be given.
  */
 static inline struct es_nf_program_note *es_nf_program_note_put(struct es_nf_program_note_set *sets,
 								const struct es_nf_program_note *wanted)

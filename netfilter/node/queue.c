@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The producer's side of a ring buffer. The protocol of a record's header (busy, discarded) is that of the
- * kernel's BPF ring buffer, see kernel/bpf/ringbuf.c. There, the data is mapped twice in a row, so that no record
- * is ever cut. Here, the file has room for it twice: a record that begins near the end goes on behind it, and
- * its reader finds it there, since it maps both.
+ * The producer's side of a ring buffer. Record headers (busy, discarded) are those of the kernel's BPF ring
+ * buffer (kernel/bpf/ringbuf.c). The kernel maps the data twice in a row, so that no record is ever cut. Here
+ * the file has room for the data twice: a record that begins near the end simply continues, and the reader,
+ * which maps both, finds it there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -123,8 +123,8 @@ int es_nf_queue_push(struct es_nf_ring *ring, __u32 *awake, const struct es_reco
 	memcpy(room + 1, packet, record->len);
 	es_nf_ring_commit(room);
 	/*
-	 * A worker that is awake looks once more after it has cleared this flag. Who wakes it sets the flag, so that
-	 * a burst wakes it once. A write that fails finds an eventfd that is readable already.
+	 * A worker that is awake looks once more after clearing this flag. Whoever wakes it sets the flag, so
+	 * a burst wakes it once. If the write fails, the eventfd is already readable.
 	 */
 	if (!__atomic_load_n(awake, __ATOMIC_SEQ_CST)) {
 		__atomic_store_n(awake, 1, __ATOMIC_RELAXED);

@@ -6,7 +6,10 @@
 #include "kmod/core/view.h"
 #include "netfilter/node/reply.h"
 
-/* The connection that a packet leaves by; NULL if nothing is known of it, or its service does not inspect every request. */
+/*
+ * The connection of a packet that leaves; NULL if nothing is known of it, or its service does not inspect
+ * every request.
+ */
 static struct es_nf_connection *es_nf_reply_connection(const struct es_nf_node *node, const uint8_t *packet,
 						       size_t len, struct es_packet *ret_pkt,
 						       struct es_segment *ret_seg)
@@ -46,7 +49,7 @@ static void es_nf_reply_scan(struct es_response *response, const uint8_t *at, co
 	}
 }
 
-/* Tell the daemon how long a response was, and how long it took. It looks by itself; nobody is woken. */
+/* Tells the daemon a response's length and duration. The daemon polls for it; nobody is woken. */
 static void es_nf_reply_measured(const struct es_nf_node *node, const struct es_track *t)
 {
 	struct es_response_entry *entry =
@@ -77,8 +80,8 @@ void es_nf_reply(struct es_nf_node *node, const uint8_t *packet, size_t len)
 	c->used_ms = es_ns_to_ms(node->now_ns);
 	complete = es_track_skip(t, seg.seq);
 	/*
-	 * What is missing may still come. Whether it has been acknowledged, so that it does not, nobody asks here: a request
-	 * that follows then finds no response that is complete.
+	 * Missing bytes may still follow. If they were acknowledged, they will not, but nobody checks that
+	 * here: the next request then finds no complete response.
 	 */
 	from = es_reply_unread(t, &seg, t->response_seq, &pin);
 	if (from < seg.len) {

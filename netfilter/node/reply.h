@@ -3,8 +3,8 @@
 #define ES_NETFILTER_NODE_REPLY_H
 
 /*
- * What servers here answer, read from copies of what has left (tap.h), to know where each response ends. The counterpart
- * of kmod/bpf/reply.h; but nothing can be kept back here, for it has left.
+ * Reads servers' responses from copies of packets that have left (tap.h), to find where each response ends.
+ * The counterpart of kmod/bpf/reply.h; but nothing can be held back here.
  */
 #include "netfilter/node/node.h"
 
@@ -12,8 +12,9 @@
 void es_nf_reply(struct es_nf_node *node, const uint8_t *packet, size_t len);
 
 /*
- * es_nf_reply_is_held() - is it of a connection that is leaving, or has left, and so must not reach its client?
- * @packet: a RST on its way out.
+ * es_nf_reply_is_held() - is a RST on its way out of a connection that is leaving, or has left, so that its
+ * client must not hear it?
+ * @packet: the RST
  */
 int es_nf_reply_is_held(const struct es_nf_node *node, const uint8_t *packet, size_t len);
 

@@ -2,9 +2,7 @@
 #ifndef ES_NETFILTER_NODE_SETTLED_H
 #define ES_NETFILTER_NODE_SETTLED_H
 
-/*
- * The table of requests that were settled here (kmod/core/settled.h).
- */
+/* The table of requests that were settled here (kmod/core/settled.h). */
 #include "kmod/core/cookie.h"
 #include "netfilter/node/node.h"
 

@@ -3,18 +3,20 @@
 #define ES_NETFILTER_NODE_SWALLOWED_H
 
 /*
- * Requests of which the kernel makes no socket, though one listens that has room, and of which it is certain that it has made none.
- * That may be chance, as on a machine that is too busy: then the request's next copy is another attempt. But where a rule takes the
- * packets, or there is no way back to the client, none succeeds. So after a second the next copy is not one, and another node may
- * have the request.
- *
- * Bounded: of two that have the same place, the later one is tried for longer.
+ * Requests from which the kernel has certainly made no socket, although one listens that has room. That may
+ * be chance, on a busy machine; then the next copy of the request is another attempt. But if a rule drops the
+ * packets, or there is no route back to the client, no attempt succeeds. So after a second, the next copy is
+ * not tried, and another node may have the request. Of two requests in the same place, the later one is tried
+ * for longer.
  */
 #include "kmod/core/settled.h"
 
 #define ES_NF_SWALLOWED 256
 
-/* struct es_nf_swallowed - @request: es_settled_request(), 0: none; @since_ms: of the first attempt, monotonic */
+/*
+ * struct es_nf_swallowed - @request: es_settled_request(), 0: none; @since_ms: monotonic, of the first
+ * attempt
+ */
 struct es_nf_swallowed {
 	__u64 request;
 	__u32 since_ms;
@@ -27,7 +29,10 @@ static inline struct es_nf_swallowed *es_nf_swallowed_place(struct es_nf_swallow
 	return &table[request >> 24 & (ES_NF_SWALLOWED - 1)];
 }
 
-/* es_nf_swallowed_note() - an attempt has come to nothing, for certain. A client that does not repeat its request loses its place. */
+/*
+ * es_nf_swallowed_note() - an attempt has certainly failed. If the client does not repeat its request, it
+ * loses its place.
+ */
 static inline void es_nf_swallowed_note(struct es_nf_swallowed table[ES_NF_SWALLOWED], __u64 request,
 					__u32 now_ms)
 {
@@ -37,7 +42,7 @@ static inline void es_nf_swallowed_note(struct es_nf_swallowed table[ES_NF_SWALL
 		*s = (struct es_nf_swallowed){.request = request, .since_ms = now_ms};
 }
 
-/* es_nf_swallowed_forget() - that is over: it was given back, or something has come of it */
+/* es_nf_swallowed_forget() - the request was given back, or an attempt has succeeded */
 static inline void es_nf_swallowed_forget(struct es_nf_swallowed table[ES_NF_SWALLOWED], __u64 request)
 {
 	struct es_nf_swallowed *s = es_nf_swallowed_place(table, request);
@@ -46,7 +51,7 @@ static inline void es_nf_swallowed_forget(struct es_nf_swallowed table[ES_NF_SWA
 		*s = (struct es_nf_swallowed){};
 }
 
-/* es_nf_swallowed_is() - has nothing come of it for so long that it was no chance? */
+/* es_nf_swallowed_is() - have attempts failed for so long that it cannot be chance? */
 static inline int es_nf_swallowed_is(struct es_nf_swallowed table[ES_NF_SWALLOWED], __u64 request,
 				     __u32 now_ms)
 {

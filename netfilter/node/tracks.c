@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Asks the tracks of connections.
- */
+/* Reads and moves the tracks of connections. */
 #include "netfilter/node/tracks.h"
 
 struct es_nf_connection *es_nf_track_made(const struct es_nf_node *node, __u32 service, __u64 flow_hash,
@@ -18,7 +16,7 @@ void es_nf_track_begun(const struct es_nf_node *node, const struct es_nf_connect
 	es_nf_count(node, es_track_counter(&c->track));
 }
 
-/* One that was made before its service inspected every request, or so long ago that it is forgotten. */
+/* For a connection that was made before its service inspected every request, or whose place was lost. */
 static struct es_nf_connection *es_nf_track_unknown(const struct es_nf_node *node, const struct es_view *v)
 {
 	struct es_nf_connection *c = es_nf_connection_begin(
@@ -62,7 +60,7 @@ struct es_nf_connection *es_nf_track_view(const struct es_nf_node *node, const s
 	if (c && es_nf_track_is_inside(c, &v->seg))
 		return NULL;
 	if (!v->seg.len && !(v->seg.flags & ES_TCP_URG) && (!c || c->track.state == ES_TRACK_SERVED))
-		return NULL; /* the end, of nothing that the inspector has */
+		return NULL; /* the client's end, without a request that the inspector has */
 	if (!found->is_open)
 		return NULL;
 	if (!c)

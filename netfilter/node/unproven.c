@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Decides about packets of connections that are not proven, and ends them. The counterpart of kmod/bpf/unproven.h and of
- * the part of kmod/bpf/reply.h that is about leases.
+ * Decides about packets of unproven connections, and ends such connections. The counterpart of
+ * kmod/bpf/unproven.h, and of the part of kmod/bpf/reply.h that is about leases.
  */
 #include <errno.h>
 #include "kmod/core/counters.h"
@@ -34,17 +34,17 @@ static void es_nf_unproven_empty(struct es_nf_unproven *u)
 		u->made_ns = 0;
 }
 
-/* Its client knows that this node has it: the kernel may let pass what is to come. */
+/* The client knows that this node has its connection: the kernel may let its packets pass. */
 static void es_nf_unproven_prove(struct es_nf_node *node, const struct es_flow *flow)
 {
-	/* Where that fails, the next packet is asked about, too. */
+	/* If it fails, the next packet comes here, too. */
 	if (!node->hands.prove(node->hands.ctx, flow))
 		es_nf_unproven_empty(es_nf_unproven_find(node, flow));
 }
 
 /*
- * What has become of it? Returns 1 if it is unproven still. A client can acknowledge something only by packets that have
- * come through es_nf_unproven_in().
+ * Looks at the connection. Returns 1 if it is still unproven. A client can acknowledge something only by
+ * packets that have passed es_nf_unproven_in().
  */
 static int es_nf_unproven_refresh(struct es_nf_node *node, struct es_nf_unproven *u,
 				  struct es_nf_found *found)
@@ -73,7 +73,7 @@ int es_nf_unproven_note(struct es_nf_node *node, const struct es_flow *flow, con
 
 	if (!node->config.leased)
 		return 0;
-	/* The same request again: what is known of it holds. */
+	/* A repeated request: its note holds. */
 	if (u && u->first_seq == request->seq && u->cookie == request->ack - 1)
 		return 0;
 	for (int i = 0; i < ES_NF_UNPROVEN_WAYS && !u; i++)
@@ -104,8 +104,8 @@ void es_nf_unproven_forget(struct es_nf_node *node, const struct es_flow *flow)
 }
 
 /*
- * The flow and the segment of a packet, of which there may be no more than the headers; as its client has them, also where a
- * server has got the connection of a program. Returns 0 or -EBADMSG.
+ * The flow and the segment of a packet, of which there may be only the headers. The flow is the client's,
+ * even if a server has got a program's connection. Returns 0 or -EBADMSG.
  */
 static int es_nf_unproven_read(const struct es_nf_node *node, const struct es_nf_frame *frame, int is_out,
 			       struct es_flow *ret_flow, struct es_segment *ret_seg)
@@ -132,12 +132,12 @@ enum es_nf_fate es_nf_unproven_in(struct es_nf_node *node, const struct es_nf_fr
 		es_nf_count(node, ES_COUNT_drop_malformed);
 		return ES_NF_DROP;
 	}
-	/* Before its handshake is over, it would be taken for a part of that. */
+	/* Before the handshake is over, the packet would be taken for a part of it. */
 	if (node->hands.is_making(node->hands.ctx, &flow)) {
 		es_nf_count(node, ES_COUNT_drop_no_flow);
 		return ES_NF_DROP;
 	}
-	/* What is proven may go on, though the kernel has not been told. */
+	/* A proven connection may go on even if the kernel has not been told yet. */
 	if (!es_nf_is_silent(node) || (!es_nf_node_look(node, &flow, &found) && found.acked)) {
 		es_nf_count(node, ES_COUNT_deliver_established);
 		return ES_NF_ACCEPT;
@@ -156,14 +156,14 @@ void es_nf_unproven_look(struct es_nf_node *node, const struct es_nf_frame *fram
 	if (es_nf_unproven_read(node, frame, 0, &flow, &seg))
 		return;
 	u = es_nf_unproven_find(node, &flow);
-	/* It acknowledges the handshake, and no more. */
+	/* It acknowledges only the handshake. */
 	if (u && seg.ack == u->cookie + 1)
 		return;
 	if (!es_nf_node_look(node, &flow, &found) && found.acked)
 		es_nf_unproven_prove(node, &flow);
 }
 
-/* The RSTs that a client believes, whichever part of an answer it has: none, or all. */
+/* Sends RSTs that a client believes, whether it has received none of the response or all. */
 static void es_nf_unproven_tell(struct es_nf_node *node, const struct es_nf_unproven *u, __u32 sent)
 {
 	__u32 seq[2], count = es_reply_resets(u->cookie + 1, u->cookie + 1 + sent, seq);
@@ -174,7 +174,7 @@ static void es_nf_unproven_tell(struct es_nf_node *node, const struct es_nf_unpr
 					  : ES_COUNT_reply_told);
 }
 
-/* es_decide_reply() about a segment of an unproven connection; @u: what is noted of it, or NULL */
+/* es_decide_reply() about a segment of an unproven connection; @u: its note, or NULL */
 static enum es_nf_fate es_nf_unproven_reply(struct es_nf_node *node, struct es_nf_unproven *u,
 					    struct es_reply_view *view, const struct es_nf_found *found)
 {
@@ -201,7 +201,10 @@ static struct es_reply_view es_nf_reply_view(const struct es_nf_node *node)
 	};
 }
 
-/* It may leave now; later, the lease may be over. Its stack sends it again, and the kernel asks for the MAC that is missing. */
+/*
+ * A packet may leave only if it leaves at once: later, the lease may be over. If not, the stack repeats it,
+ * and meanwhile the kernel asks for the missing MAC.
+ */
 static enum es_nf_fate es_nf_unproven_leaves(struct es_nf_node *node, const struct es_flow *flow, __u32 mark)
 {
 	if (node->hands.reaches(node->hands.ctx, flow, mark, node->now_ns))
@@ -230,9 +233,10 @@ enum es_nf_fate es_nf_unproven_out(struct es_nf_node *node, const struct es_nf_f
 	}
 	u = es_nf_unproven_find(node, &flow);
 	/*
-	 * At the end of its handshake the hook tells the window so, which the client knows. It would echo the timestamp from then
-	 * on, and by that other nodes would not know its request for a first one (cookie.h), if they are given it later. But the
-	 * answer is about to come, so that it is time to ask for the MAC.
+	 * At the end of its handshake, the hook sends a window update, which tells the client nothing new.
+	 * The client would echo its timestamp from then on, and so other nodes would not recognize a repeated
+	 * request as a first one (cookie.h), if it is given to them later. But it shows that the response is
+	 * about to come: time to ask for the MAC.
 	 */
 	if (u && seg.ack == u->first_seq && !es_nf_is_silent(node)) {
 		(void)node->hands.reaches(node->hands.ctx, &flow, frame->mark, node->now_ns);
@@ -255,7 +259,7 @@ enum es_nf_fate es_nf_unproven_reset(struct es_nf_node *node, const struct es_fl
 		es_nf_unproven_empty(u);
 		return ES_NF_ACCEPT;
 	}
-	/* Its socket is gone already, or is just going. */
+	/* The socket may be gone already. */
 	if (es_nf_node_look(node, flow, &found))
 		memset(&found, 0, sizeof(found));
 	if (found.acked)
@@ -265,7 +269,7 @@ enum es_nf_fate es_nf_unproven_reset(struct es_nf_node *node, const struct es_fl
 	return fate;
 }
 
-/* The next place from @at on that is taken. Returns NULL, and 0 in @ret_next, if there is none. */
+/* The next place in use, from @at on. Returns NULL, and 0 in @ret_next, if there is none. */
 static struct es_nf_unproven *es_nf_unproven_next(const struct es_nf_node *node, size_t at, size_t *ret_next)
 {
 	for (; at < (size_t)ES_NF_UNPROVEN_SETS * ES_NF_UNPROVEN_WAYS; at++) {
@@ -308,18 +312,18 @@ size_t es_nf_unproven_walk(struct es_nf_node *node, size_t at, es_nf_unproven_fn
 	return at;
 }
 
-/* Returns 1 if it was ended. One that resists is noted still: es_nf_unproven_ended() is to follow. */
+/* Returns 1 if it was ended. If it resists, it stays noted, and es_nf_unproven_ended() must follow. */
 static int es_nf_unproven_end_one(struct es_nf_node *node, struct es_nf_unproven *u)
 {
 	const struct es_nf_hands *hands = &node->hands;
 	struct es_nf_found found;
 
-	/* It is made no more, and not noted any more. */
+	/* An attempt that is given up may remove the note. */
 	hands->give_up(hands->ctx, &u->flow);
 	if (!u->made_ns || es_nf_node_look(node, &u->flow, &found))
 		return 0;
 	if (found.socket == ES_SOCKET_NONE) {
-		/* Its entry would have the client's packets pass to a stack that knows nothing of it. */
+		/* Its entry would let the client's packets pass to a stack that knows nothing of it. */
 		hands->forget(hands->ctx, &u->flow);
 		es_nf_unproven_empty(u);
 		return 0;
@@ -332,7 +336,7 @@ static int es_nf_unproven_end_one(struct es_nf_node *node, struct es_nf_unproven
 		return 0;
 	if (u->acknowledged)
 		es_nf_unproven_tell(node, u, found.sent);
-	/* Nobody has heard of it: its client's request may be served here, if it may be executed twice. */
+	/* The client has heard nothing, so its request may be served here, if it may be executed twice. */
 	es_nf_settle(node, u->flow_hash, u->first_seq, ES_SETTLED_END, 0);
 	es_nf_unproven_empty(u);
 	return 1;

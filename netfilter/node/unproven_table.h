@@ -2,9 +2,7 @@
 #ifndef ES_NETFILTER_NODE_UNPROVEN_TABLE_H
 #define ES_NETFILTER_NODE_UNPROVEN_TABLE_H
 
-/*
- * What is noted of connections that are not proven (unproven.h), as it lies in the tables' file.
- */
+/* Notes of unproven connections (unproven.h), as they lie in the memory's file. */
 #include "kmod/core/flow.h"
 
 #define ES_NF_UNPROVEN_SETS 8192 /* a power of two; 4 MB in all */
@@ -13,8 +11,8 @@
 /**
  * struct es_nf_unproven
  * @made_ns: CLOCK_MONOTONIC, when it was made; 0: empty
- * @cookie, @first_seq: as of struct es_connection_entry, like @source and @is_moved
- * @acknowledged: its client has got an acknowledgement of the request, and does not repeat it
+ * @cookie, @first_seq, @source, @is_moved: as in struct es_connection_entry
+ * @acknowledged: its client got an acknowledgement of the request, and will not repeat it
  */
 struct es_nf_unproven {
 	__u64 flow_hash;
