@@ -225,11 +225,10 @@ static __noinline int es_message_cut4(struct __sk_buff *skb)
 }
 
 /* es_message_cut() - keep the first ES_MESSAGE_KEPT bytes of the message's packet, for its answer. Returns 0 or -1. */
-__noinline int es_message_cut(struct __sk_buff *skb, struct es_handover *h)
+__noinline int es_message_cut(struct __sk_buff *skb)
 {
-	if (!h || bpf_skb_change_tail(skb, es_message_packet_off(skb) + ES_MESSAGE_KEPT, 0))
+	if (bpf_skb_change_tail(skb, es_message_packet_off(skb) + ES_MESSAGE_KEPT, 0))
 		return -1;
-	h->packet_len = es_htons(ES_MESSAGE_KEPT);
 	return es_message_is_v6(skb) ? es_message_cut6(skb) : es_message_cut4(skb);
 }
 

@@ -97,11 +97,8 @@ static long es_strays_step(__u32 i, void *data)
 	return 0;
 }
 
-/*
- * Read the beginning of the message. Returns the counter to drop it by, ES_COUNTER_COUNT if it may be
- * answered.
- */
-static __noinline int es_strays_begin(const struct es_handover *h, struct es_strays_loop *loop)
+/* What the message begins with. Returns the counter to drop it by, ES_COUNTER_COUNT if it may be answered. */
+static __noinline int es_strays_load(const struct es_handover *h, struct es_strays_loop *loop)
 {
 	union es_stray_service_any service = {};
 	__u32 len, at;
@@ -131,7 +128,7 @@ static __noinline int es_strays_answer(struct __sk_buff *skb, struct es_config *
 
 	if (!cfg || !h)
 		return TC_ACT_SHOT;
-	counter = es_strays_begin(h, &loop);
+	counter = es_strays_load(h, &loop);
 	if (counter != ES_COUNTER_COUNT) {
 		es_count((__u32)counter);
 		return TC_ACT_SHOT;
@@ -141,8 +138,8 @@ static __noinline int es_strays_answer(struct __sk_buff *skb, struct es_config *
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
 	}
-	h->content = (__be64)es_cpu_be64(loop.here);
-	if (es_message_cut(skb, h)) {
+	es_message_strays_put(h, loop.here);
+	if (es_message_cut(skb)) {
 		es_count(ES_COUNT_answer_failed);
 		return TC_ACT_SHOT;
 	}

@@ -17,7 +17,7 @@
 #include "socket.h"
 #include "strays.h"
 #include "tracks.h"
-#include "kmod/core/target.h"
+#include "kmod/core/plan.h"
 
 /* What the target knows about the packet in a message. */
 static __always_inline void es_handover_view_socket(struct bpf_sock *sk, const struct es_handover *h,
@@ -89,10 +89,7 @@ static __always_inline int es_stay(struct bpf_sock *sk, const struct es_handover
 	return es_track_is_leaving(t) ? -1 : 0;
 }
 
-/*
- * What es_handover_view wants to know for ES_HANDOVER_END and _GONE. A connection that may leave is
- * ES_TRACK_LEAVING then.
- */
+/* What es_handover_view wants to know for ES_HANDOVER_END and _GONE. */
 static __noinline int es_leave_begin(struct __sk_buff *skb, struct bpf_sock *sk, struct es_handover_view *v)
 {
 	struct es_track_socket socket = {};
@@ -101,54 +98,22 @@ static __noinline int es_leave_begin(struct __sk_buff *skb, struct bpf_sock *sk,
 	if (!sk || !v)
 		return 0;
 	t = es_track_of(sk);
-	if (!t)
-		return 0;
-	if (v->kind == ES_HANDOVER_GONE) {
-		v->leaving = t->state == ES_TRACK_ENDING;
-		return 0;
-	}
 	/* A packet that is writable as a whole becomes a RST without fail. */
-	if (bpf_skb_pull_data(skb, skb->len))
+	if (!t || (v->kind == ES_HANDOVER_END && bpf_skb_pull_data(skb, skb->len)) || !es_leave_begins(v, t))
 		return 0;
-	if (!es_track_step(t, ES_TRACK_QUEUED, ES_TRACK_LEAVING)) {
-		v->leaving = (__u8)es_track_is_leaving(t);
-		return 0;
-	}
 	es_track_socket_read(sk, &socket);
-	v->may_leave = (__u8)es_track_may_leave(t, &v->seg, &socket);
-	if (!v->may_leave)
-		t->state = ES_TRACK_QUEUED;
+	es_leave_looked(v, t, &socket);
 	return 0;
 }
 
-/* Who has made it ES_TRACK_LEAVING settles it: ES_TRACK_ENDING, unless the inspector could not be told. */
-static __noinline int es_leave_settle(struct bpf_sock *sk, int failed)
+/* The CPU that has made it ES_TRACK_LEAVING settles it. */
+static __noinline int es_leave_settle(struct bpf_sock *sk, __u32 state)
 {
 	struct es_track *t = sk ? es_track_of(sk) : (void *)0;
 
 	if (t)
-		*(volatile __u8 *)&t->state = failed ? ES_TRACK_QUEUED : ES_TRACK_ENDING;
-	return !failed;
-}
-
-/* Tell the inspector something of a connection here, an enum es_record_kind; the packet goes along. */
-static __noinline int es_handover_tell(struct __sk_buff *skb, const struct es_handover *h, __u64 flow_hash,
-				       __u32 kind)
-{
-	struct es_state *state = es_state_get();
-	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
-	struct es_record record = {
-		.flow_hash = flow_hash,
-		.kind = (__u8)kind,
-		.flow = ES_FLOW_HERE,
-	};
-
-	if (!cfg || !h)
-		return -1;
-	record.len = es_ntohs(h->packet_len);
-	record.service = h->service;
-	return es_queue_push_and_wake(skb, &record,
-				      es_worker_of(flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1));
+		*(volatile __u8 *)&t->state = (__u8)state;
+	return 0;
 }
 
 /* A node that takes no new flow takes none from others either. */
@@ -169,39 +134,31 @@ __noinline int es_handover_is_stale_here(const struct es_handover *h, __u64 flow
 	return cfg && ring && h && es_handover_is_stale(cfg, &ring->table, h, flow_hash);
 }
 
-/* Note what is about to become of a request. Returns es_handover_is_settled(). */
-__noinline int es_handover_settle(struct es_handover *h, __u64 flow_hash, __u32 seq, __u32 action)
+/* es_decide_handover(), and the plan of its verdict; a global function, so that it is verified once, and what follows for no view in particular. */
+__noinline int es_handover_decide(struct es_handover_view *view, struct es_handover_plan *plan)
 {
-	struct es_settled_answer settled;
-	enum es_settled_step step;
+	struct es_verdict verdict = {};
 
-	if (!h)
-		return 1;
-	step = es_handover_step(h->kind, action);
-	if (step == ES_SETTLED_LOOK)
-		return 1;
-	settled = es_settled_unpack(es_settle(flow_hash, seq, step, h->attempt));
-	return es_handover_is_settled(step, &settled, 0, h);
-}
-
-/* es_decide_handover(); a global function, so that it is verified once, and what follows for no view in particular. */
-__noinline int es_handover_decide(struct es_handover_view *view, struct es_verdict *verdict)
-{
-	if (!view || !verdict)
+	if (!view || !plan)
 		return -1;
-	es_decide_handover(view, verdict);
+	es_decide_handover(view, &verdict);
+	es_plan_handover(view, &verdict, ES_WAY_AGAIN, plan);
 	return 0;
 }
 
-/* struct es_received - a message about a client's segment: @sk is held; with its verdict */
+/* struct es_received - a message about a client's segment: @sk is held; with its plan, and @rc, the program's verdict */
 struct es_received {
+	struct __sk_buff *skb;
+	struct es_config *cfg;
+	struct es_handover *h;
 	struct es_handover_view view;
 	struct es_packet pkt;
-	struct es_verdict verdict;
+	struct es_handover_plan plan;
 	struct bpf_sock *sk;
 	__u64 hash;
 	__u32 old_rcv_nxt;
 	__u32 service;
+	int rc;
 };
 
 /* Read the packet in the message. Returns the counter to drop it by, ES_COUNTER_COUNT if it may be taken. */
@@ -241,39 +198,6 @@ static __always_inline void es_handover_look(struct __sk_buff *skb, const struct
 		es_leave_begin(skb, in->sk, v);
 }
 
-/* Make the packet es_answer_next() of the connection. A function of its own, for its stack. Returns 0 or -1. */
-static __noinline int es_handover_put_next(struct __sk_buff *skb, const struct es_received *in)
-{
-	struct es_answer next;
-	struct tcp_sock *tp;
-
-	if (!in || !in->sk)
-		return -1;
-	tp = bpf_skc_to_tcp_sock(in->sk);
-	if (!tp)
-		return -1;
-	/* By the socket's own clock: Linux says nothing to an acknowledgement from the past. */
-	es_answer_next(&in->pkt, tp->rcv_nxt, tp->snd_una, !!tp->rx_opt.ts_recent, tp->rx_opt.ts_recent,
-		       es_ns_to_ms(bpf_ktime_get_ns()) + tp->tsoffset, &next);
-	return es_answer_put_any(skb, &next);
-}
-
-/* ES_ASK. Returns 0 or -1. */
-static __noinline int es_handover_ask(struct __sk_buff *skb, struct es_handover *h,
-				      const struct es_received *in)
-{
-	if (!h || !in || es_message_open(skb, &in->pkt) || es_handover_put_next(skb, in))
-		return -1;
-	/* Before it is asked. */
-	if (es_challenge_set(in->hash, in->view.challenged))
-		return -1;
-	h->packet_len = es_htons((__u16)(skb->len - ETH_HLEN));
-	if (!es_handover_tell(skb, h, in->hash, ES_RECORD_OPEN))
-		return 0;
-	es_challenge_set(in->hash, ES_CHALLENGE_NONE);
-	return -1;
-}
-
 /* What has become of a request here? Returns an enum es_nack_reason. */
 static __always_inline __u32 es_handover_fate(const struct es_config *cfg, const struct es_received *in)
 {
@@ -283,120 +207,146 @@ static __always_inline __u32 es_handover_fate(const struct es_config *cfg, const
 	return es_fate_reason(&settled, &in->pkt, 0);
 }
 
-/* ES_DELIVER. This and what follows carry a verdict out, and return the program's. */
-static __always_inline int es_handover_deliver(struct __sk_buff *skb, const struct es_handover *h,
-					       struct es_received *in)
+/* The steps of a plan (kmod/core/plan.h). Each returns 0 or -1; those with a stack of their own have it for its size. */
+static __noinline int es_handover_settle(struct es_received *in)
 {
-	if (in->view.kind == ES_HANDOVER_STAY && es_stay(in->sk, h, &in->view.seg)) {
-		in->verdict.counter = ES_COUNT_stay_lost;
-		return TC_ACT_SHOT;
-	}
-	if (es_message_open(skb, &in->pkt) || es_opened_send(skb, ES_OPENED_DELIVER_MARK))
-		in->verdict.counter = ES_COUNT_opened_lost;
-	return TC_ACT_SHOT;
+	struct es_settled_answer settled;
+
+	settled = es_settled_unpack(es_settle(in->hash, in->view.seg.seq, in->plan.settle, in->h->attempt));
+	return es_handover_is_settled(in->plan.settle, &settled, 0, in->h) ? 0 : -1;
 }
 
-/* ES_HANDOVER_FOLLOW: if what it follows is on its way, the socket is there when both have arrived. */
-static __always_inline int es_handover_follow(struct __sk_buff *skb, struct es_received *in)
+static __always_inline int es_handover_stay(struct es_received *in)
 {
-	in->verdict.counter = es_message_open(skb, &in->pkt) || es_opened_send(skb, ES_OPENED_FOLLOW_MARK)
-				      ? ES_COUNT_opened_lost
-				      : ES_COUNTER_COUNT;
-	return TC_ACT_SHOT;
+	return es_stay(in->sk, in->h, &in->view.seg);
 }
 
-static __always_inline int es_handover_end_old(struct __sk_buff *skb, const struct es_received *in)
+static __always_inline int es_handover_retry(struct es_received *in)
 {
-	return es_message_open(skb, &in->pkt) ? TC_ACT_SHOT
-					      : es_answer_end_old(skb, &in->pkt, in->old_rcv_nxt);
+	if (es_message_nack(in->skb, in->cfg, in->h, ES_NACK_RETRY) == TC_ACT_SHOT)
+		return -1;
+	bpf_clone_redirect(in->skb, in->skb->ifindex, in->h->target == in->cfg->self ? BPF_F_INGRESS : 0);
+	return 0;
 }
 
-/* ES_LEAVE, ES_KEEP and ES_GONE: the inspector is told; with the first, the socket ends. */
-static __always_inline int es_handover_leave(struct __sk_buff *skb, const struct es_handover *h,
-					     struct es_received *in)
+static __always_inline int es_handover_first(struct es_received *in)
 {
-	int failed = es_message_open(skb, &in->pkt) ||
-		     es_handover_tell(skb, h, in->hash, es_leave_record(in->verdict.action));
-
-	if (failed)
-		in->verdict.counter = ES_COUNT_drop_queue_full;
-	if (in->verdict.action != ES_LEAVE || !es_leave_settle(in->sk, failed))
-		return TC_ACT_SHOT;
-	return es_answer_end_old(skb, &in->pkt, in->old_rcv_nxt);
+	return es_first_note(in->hash, in->view.seg.seq, bpf_ktime_get_coarse_ns());
 }
 
-/* ES_END_OLD: a NACK asks the sender to try here again; the packet itself ends the old socket. */
-static __always_inline int es_handover_retry(struct __sk_buff *skb, struct es_config *cfg,
-					     struct es_handover *h, struct es_received *in)
+static __always_inline int es_handover_open(struct es_received *in)
 {
-	if (es_message_nack(skb, cfg, h, ES_NACK_RETRY) == TC_ACT_SHOT)
-		return TC_ACT_SHOT;
-	bpf_clone_redirect(skb, skb->ifindex, h->target == cfg->self ? BPF_F_INGRESS : 0);
-	return es_handover_end_old(skb, in);
+	return es_message_open(in->skb, &in->pkt);
 }
 
-/* Have the socket made, and note what it shall know once it exists. A function of its own, for its stack. */
-static __noinline int es_handover_rebuild(struct __sk_buff *skb, const struct es_handover *h,
-					  const struct es_received *in)
+static __noinline int es_handover_probe(struct es_received *in)
+{
+	struct es_answer next;
+	struct tcp_sock *tp;
+
+	if (!in->sk)
+		return -1;
+	tp = bpf_skc_to_tcp_sock(in->sk);
+	if (!tp)
+		return -1;
+	/* By the socket's own clock: Linux says nothing to an acknowledgement from the past. */
+	es_answer_next(&in->pkt, tp->rcv_nxt, tp->snd_una, !!tp->rx_opt.ts_recent, tp->rx_opt.ts_recent,
+		       es_ns_to_ms(bpf_ktime_get_ns()) + tp->tsoffset, &next);
+	if (es_answer_put_any(in->skb, &next))
+		return -1;
+	in->h->packet_len = es_htons((__u16)(in->skb->len - ETH_HLEN));
+	return 0;
+}
+
+static __always_inline int es_handover_ask(struct es_received *in)
+{
+	return es_challenge_set(in->hash, in->view.challenged);
+}
+
+static __noinline int es_handover_note(struct es_received *in)
 {
 	struct es_rebuilt rebuilt = {};
 
-	struct es_rebuilt_key key = {};
-
-	if (!h || !in)
-		return -1;
-	key.flow_hash = in->hash;
-	key.seq = in->view.seg.seq;
 	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
-	rebuilt.source = h->source;
+	rebuilt.source = in->h->source;
 	rebuilt.is_pending = 1;
-	es_track_begin(&rebuilt.track, in->view.seg.ack, h, bpf_ktime_get_ns());
-	/* It may have come here before its first packet on the public network did. */
-	es_first_note(in->hash, in->view.seg.seq, rebuilt.at_ns);
-	return es_opened_make(skb, &in->pkt, &key, &rebuilt);
+	es_track_begin(&rebuilt.track, in->view.seg.ack, in->h, bpf_ktime_get_ns());
+	return es_rebuilt_note(in->hash, in->view.seg.seq, &rebuilt);
 }
 
-/* ES_REBUILD */
-static __always_inline int es_handover_make(struct __sk_buff *skb, const struct es_handover *h,
-					    struct es_received *in)
+/* Of the inspector; the packet goes along. */
+static __noinline int es_handover_tell(struct es_received *in)
 {
-	in->verdict.counter = ES_COUNTER_COUNT; /* where the socket is made */
-	if (es_handover_rebuild(skb, h, in))
-		es_settle(in->hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
-	return TC_ACT_SHOT;
+	struct es_record record = {.flow = ES_FLOW_HERE};
+
+	record.flow_hash = in->hash;
+	record.kind = in->plan.record;
+	record.len = es_ntohs(in->h->packet_len);
+	record.service = in->h->service;
+	return es_queue_push_and_wake(in->skb, &record,
+				      es_worker_of(in->hash, in->cfg->workers) & (ES_WORKERS_MAX - 1));
 }
 
-static __always_inline int es_handover_carry_out(struct __sk_buff *skb, struct es_config *cfg,
-						 struct es_handover *h, struct es_received *in)
+static __always_inline int es_handover_leave(struct es_received *in)
 {
-	if (in->view.kind == ES_HANDOVER_FOLLOW &&
-	    (in->verdict.action == ES_DELIVER || in->verdict.counter == ES_COUNT_handover_follow_lost))
-		return es_handover_follow(skb, in);
-	switch (in->verdict.action) {
-	case ES_DELIVER:
-		return es_handover_deliver(skb, h, in);
-	case ES_LEAVE:
-	case ES_KEEP:
-	case ES_GONE:
-		return es_handover_leave(skb, h, in);
-	case ES_LEAVE_AGAIN:
-		return es_handover_end_old(skb, in);
-	case ES_NACK:
-	case ES_DOUBT:
-		return es_message_nack(skb, cfg, h, es_handover_nack_reason(&in->view));
-	case ES_MADE:
-		return es_message_nack(skb, cfg, h, ES_NACK_MADE);
-	case ES_END_OLD:
-		return es_handover_retry(skb, cfg, h, in);
-	case ES_ASK:
-		if (es_handover_ask(skb, h, in))
-			in->verdict.counter = ES_COUNT_drop_queue_full;
-		return TC_ACT_SHOT;
-	case ES_REBUILD:
-		return es_handover_make(skb, h, in);
-	default:
-		return TC_ACT_SHOT;
+	return es_leave_settle(in->sk, ES_TRACK_ENDING);
+}
+
+static __always_inline int es_handover_deliver(struct es_received *in)
+{
+	return es_opened_send(in->skb, in->plan.mark);
+}
+
+static __always_inline int es_handover_end(struct es_received *in)
+{
+	in->rc = es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt);
+	return 0;
+}
+
+static __always_inline int es_handover_answer(struct es_received *in)
+{
+	in->rc = es_message_nack(in->skb, in->cfg, in->h, in->plan.reason);
+	return 0;
+}
+
+/* es_handover_failed(); a global function, so that it is verified once. */
+__noinline int es_handover_failure(struct es_handover_plan *plan, __u32 step)
+{
+	return plan ? (int)es_handover_failed(plan, step) : 0;
+}
+
+/* A function of its own, for its stack. */
+static __noinline int es_handover_undo(struct es_received *in, __u32 step)
+{
+	struct es_rebuilt_key key = {};
+	__u32 undo;
+
+	undo = (__u32)es_handover_failure(&in->plan, step);
+	if (undo & ES_HANDOVER_UNDO_MADE) {
+		key.flow_hash = in->hash;
+		key.seq = in->view.seg.seq;
+		bpf_map_delete_elem(&es_rebuilts, &key);
+		es_settle(in->hash, in->view.seg.seq, in->plan.undo, 0);
 	}
+	if (undo & ES_HANDOVER_UNDO_ASKED)
+		es_challenge_set(in->hash, ES_CHALLENGE_NONE);
+	if (undo & ES_HANDOVER_UNDO_LEFT)
+		es_leave_settle(in->sk, ES_TRACK_QUEUED);
+	return 0;
+}
+
+#define ES_HANDOVER_TAKE_ALL(name)                                                                           \
+	if ((in->plan.steps & ES_HANDOVER_STEP(name)) && es_handover_##name(in))                             \
+		return ES_HANDOVER_STEP(name);
+#define ES_HANDOVER_TAKE_PACKET ES_HANDOVER_TAKE_ALL
+#define ES_HANDOVER_TAKE_HANDS(name)
+#define ES_HANDOVER_TAKE(name, ways) ES_HANDOVER_TAKE_##ways(name)
+
+/* Take the steps of the plan. Returns the one that has failed, or 0. */
+static __always_inline __u32 es_handover_carry_out(struct es_received *in)
+{
+	ES_HANDOVER_STEPS(ES_HANDOVER_TAKE)
+	return 0;
 }
 
 /*
@@ -405,9 +355,8 @@ static __always_inline int es_handover_carry_out(struct __sk_buff *skb, struct e
  */
 static __noinline int es_handover_message(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
 {
-	struct es_received in = {};
-	__u32 counter;
-	int rc;
+	struct es_received in = {.skb = skb, .cfg = cfg, .h = h, .rc = TC_ACT_SHOT};
+	__u32 counter, failed;
 
 	if (!cfg || !h)
 		return TC_ACT_SHOT;
@@ -424,15 +373,15 @@ static __noinline int es_handover_message(struct __sk_buff *skb, struct es_confi
 		return es_message_nack(skb, cfg, h, es_handover_fate(cfg, &in));
 	}
 	es_handover_look(skb, cfg, h, &in);
-	es_handover_decide(&in.view, &in.verdict);
-	if (!es_handover_settle(h, in.hash, in.view.seg.seq, in.verdict.action))
-		es_handover_unsettled(&in.verdict);
-	rc = es_handover_carry_out(skb, cfg, h, &in);
+	es_handover_decide(&in.view, &in.plan);
+	failed = es_handover_carry_out(&in);
+	if (failed)
+		es_handover_undo(&in, failed);
 	if (in.sk)
 		bpf_sk_release(in.sk);
-	if (in.verdict.counter != ES_COUNTER_COUNT)
-		es_count(in.verdict.counter);
-	return rc;
+	if (in.plan.counter != ES_COUNTER_COUNT)
+		es_count(in.plan.counter);
+	return in.rc;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include "counters.h"
 #include "handover.h"
 #include "ring.h"
+#include "strays.h"
 
 #define ES_MESSAGE_PACKET_MAX 9216 /* jumbo frames */
 
@@ -152,6 +153,13 @@ static __always_inline int es_message_packet_ok(const __u8 *ip, __u32 len)
 static __always_inline int es_message_is_connections(const struct es_segment *seg)
 {
 	return (seg->flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_FIN | ES_TCP_ACK)) == ES_TCP_ACK;
+}
+
+/* es_message_strays_put() - what an answer to a message about many says beyond what every one does; @here: a bit for each */
+static __always_inline void es_message_strays_put(struct es_handover *h, __u64 here)
+{
+	h->content = (__be64)es_cpu_be64(here);
+	h->packet_len = es_htons(ES_STRAYS_KEPT);
 }
 
 /**

@@ -266,4 +266,33 @@ static __always_inline int es_stray_question_read(const union es_stray_question_
 	return es_stray_segment_put(from->v4.flags, from->v4.seq, from->v4.ack, ret);
 }
 
+/**
+ * es_strays_begin() - how a message about many begins that is in memory as a whole
+ * @packet: of @len bytes; @ret_pkt: a packet of all zeros, which gets the service's part. Returns how many questions follow, 0 if
+ * their number contradicts the length.
+ */
+static __always_inline __u32 es_strays_begin(const __u8 *packet, __u32 len, int is_v6,
+					     struct es_packet *ret_pkt)
+{
+	union es_stray_service_any service;
+	__u32 count;
+
+	if (len < es_stray_service_len(is_v6))
+		return 0;
+	es_memcpy(&service, packet, es_stray_service_len(is_v6));
+	count = es_stray_service_read(&service, is_v6, ret_pkt);
+	return len == es_strays_len(is_v6, count) ? count : 0;
+}
+
+/* es_strays_question() - question @i of it; as es_stray_question_read() */
+static __always_inline int es_strays_question(const __u8 *packet, __u32 i, struct es_packet *pkt,
+					      struct es_segment *ret)
+{
+	const __u32 len = es_stray_question_len(pkt->is_v6);
+	union es_stray_question_any question;
+
+	es_memcpy(&question, packet + es_stray_service_len(pkt->is_v6) + i * len, len);
+	return es_stray_question_read(&question, pkt, ret);
+}
+
 #endif

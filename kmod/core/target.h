@@ -159,11 +159,37 @@ static __always_inline enum es_record_kind es_leave_record(__u32 action)
 	return action == ES_LEAVE ? ES_RECORD_ENDING : ES_RECORD_KEPT;
 }
 
+/*
+ * es_leave_begins() - fill in what ES_HANDOVER_END and _GONE want to know of a connection: @t is its track
+ * Returns 1 if its socket is to be looked at as well, for which it is ES_TRACK_LEAVING now (es_track_may_leave() says why).
+ * Then es_leave_looked() follows.
+ */
+static __always_inline int es_leave_begins(struct es_handover_view *v, struct es_track *t)
+{
+	if (v->kind == ES_HANDOVER_GONE) {
+		v->leaving = t->state == ES_TRACK_ENDING;
+		return 0;
+	}
+	if (es_track_step(t, ES_TRACK_QUEUED, ES_TRACK_LEAVING))
+		return 1;
+	v->leaving = (__u8)es_track_is_leaving(t);
+	return 0;
+}
+
+/* es_leave_looked() - @s: what its socket looks like. If it may not leave, it is ES_TRACK_QUEUED again. */
+static __always_inline void es_leave_looked(struct es_handover_view *v, struct es_track *t,
+					    const struct es_track_socket *s)
+{
+	v->may_leave = (__u8)es_track_may_leave(t, &v->seg, s);
+	if (!v->may_leave)
+		*(volatile __u8 *)&t->state = ES_TRACK_QUEUED;
+}
+
 /**
  * es_decide_handover() - the verdict for a handover message at its target
  * At most one socket is made from one request: the client's retransmission, repeated by the inspecting node,
- * finds the socket (the stack drops the duplicate) or the note that it was here, or was refused. The caller
- * notes ES_REBUILD, and a request's ES_NACK and ES_END_OLD, before it carries them out (es_settled_step()).
+ * finds the socket (the stack drops the duplicate) or the note that it was here, or was refused. What follows
+ * a verdict is in plan.h: ES_REBUILD, and a request's ES_NACK and ES_END_OLD, are noted before they are carried out.
  */
 static __always_inline void es_decide_handover(const struct es_handover_view *v, struct es_verdict *ret)
 {
@@ -270,7 +296,7 @@ static __always_inline enum es_settled_step es_handover_step(__u8 kind, __u32 ac
 /**
  * es_handover_is_settled() - may the verdict be carried out, now that es_handover_step() is noted?
  * @s: what came of that; @makes_again: a socket that was to be made may be tried again; @h: then says which
- * attempt a refusal answers. If not: es_handover_unsettled().
+ * attempt a refusal answers. If not, another CPU has settled the request otherwise since it was looked at.
  */
 static __always_inline int es_handover_is_settled(enum es_settled_step step,
 						  const struct es_settled_answer *s, int makes_again,

@@ -15,21 +15,23 @@
 #include "target.h"
 #include "view.h"
 #include "kmod/core/headers.h"
+#include "kmod/core/plan.h"
 #include "kmod/core/serving.h"
-#include "kmod/core/target.h"
 
-/* struct es_received - a handover message that is authentic and fresh */
+/* struct es_received - a handover message that is authentic and fresh, with its plan, and @rc, the hook's verdict */
 struct es_received {
 	struct es_node *node;
 	const struct es_version *version;
 	struct sk_buff *skb;
 	struct es_handover h;
 	struct es_handover_view view;
+	struct es_handover_plan plan;
 	struct es_packet pkt;
 	struct es_socket_found found;
 	u64 flow_hash;
 	u32 old_rcv_nxt;
 	u32 service;
+	unsigned int rc;
 };
 
 /* Makes the view of the packet in a message. */
@@ -61,21 +63,48 @@ static void es_handover_view_socket(struct es_received *in)
 	}
 }
 
-/* Note the values from which the socket is to be made; the envelope is off. */
-static int es_handover_rebuild(struct es_received *in)
+/* What es_handover_view wants to know for ES_HANDOVER_END and _GONE. */
+static void es_leave_begin(struct es_received *in)
 {
-	const struct es_handover *h = &in->h;
-	struct es_track t = {};
+	struct es_note_bucket *bucket;
+	struct es_track_socket socket;
+	struct es_note *note;
 
-	es_track_begin(&t, in->view.seg.ack, h, ktime_get_ns());
-	/* It may have come here before its first packet on the public network did. */
-	es_first_note(in->node, in->flow_hash, in->view.seg.seq, ktime_get_coarse_ns());
-	return es_rebuild_note(in->node, &in->pkt, &in->view.seg, in->flow_hash, h->source, &t);
+	/* A packet that is prepared becomes a RST without fail. */
+	if (in->view.kind == ES_HANDOVER_END &&
+	    (!es_socket_is_tcp(in->found.sk) || es_answer_prepare(in->skb)))
+		return;
+	bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
+	note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
+	if (note && es_leave_begins(&in->view, &note->track)) {
+		es_socket_read(in->found.sk, &socket);
+		es_leave_looked(&in->view, &note->track, &socket);
+	}
+	es_tracks_unlock(bucket);
 }
 
-/* The inspector left a later request on this connection where it is. Returns -EBUSY if its socket is leaving.
- */
-static int es_stay(struct es_received *in)
+/* The CPU that has made it ES_TRACK_LEAVING settles it. */
+static void es_leave_settle(struct es_received *in, enum es_track_state state)
+{
+	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
+	struct es_note *note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
+
+	if (note)
+		WRITE_ONCE(note->track.state, (u8)state);
+	es_tracks_unlock(bucket);
+}
+
+/* The steps of a plan (kmod/core/plan.h). Each returns 0, or -errno if it has failed. */
+static int es_handover_settle(struct es_received *in)
+{
+	struct es_settled_answer settled = es_settle(in->node, &in->version->config, in->flow_hash,
+						     in->view.seg.seq, in->plan.settle, in->h.attempt);
+
+	/* As es_settled_is_makeable() has it. */
+	return es_handover_is_settled(in->plan.settle, &settled, 1, &in->h) ? 0 : -EEXIST;
+}
+
+static int es_handover_stay(struct es_received *in)
 {
 	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
 	struct es_note *note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
@@ -89,61 +118,59 @@ static int es_stay(struct es_received *in)
 	return rc;
 }
 
-/* What es_handover_view wants to know for ES_HANDOVER_END. If it may leave, it is ES_TRACK_LEAVING now. */
-static void es_leave_begin(struct es_received *in)
+static int es_handover_retry(struct es_received *in)
 {
-	struct es_handover_view *v = &in->view;
-	struct es_note_bucket *bucket;
-	struct es_track_socket socket;
-	struct es_note *note;
+	int rc = es_message_send(in->node, &in->version->config, in->skb, &in->h, ES_HANDOVER_NACK,
+				 ES_NACK_RETRY);
 
-	if (!es_socket_is_tcp(in->found.sk))
-		return;
-	bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
-	note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
-	if (!note)
-		goto unlock;
-	/* es_track_may_leave() says why; a step that is taken is a full barrier. */
-	if (!es_track_step(&note->track, ES_TRACK_QUEUED, ES_TRACK_LEAVING)) {
-		v->leaving = (u8)es_track_is_leaving(&note->track);
-		goto unlock;
-	}
-	es_socket_read(in->found.sk, &socket);
-	v->may_leave = (u8)es_track_may_leave(&note->track, &v->seg, &socket);
-	if (!v->may_leave)
-		WRITE_ONCE(note->track.state, ES_TRACK_QUEUED);
-unlock:
-	es_tracks_unlock(bucket);
-}
-
-/* The CPU that made it ES_TRACK_LEAVING settles it: ES_TRACK_ENDING, unless the inspector could not be told. */
-static void es_leave_settle(struct es_received *in, enum es_track_state state)
-{
-	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
-	struct es_note *note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
-
-	if (note)
-		WRITE_ONCE(note->track.state, (u8)state);
-	es_tracks_unlock(bucket);
-}
-
-static int es_leave_is_settled(struct es_received *in)
-{
-	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
-	const struct es_note *note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
-	int rc = note && note->track.state == ES_TRACK_ENDING;
-
-	es_tracks_unlock(bucket);
+	if (rc)
+		es_count(in->node, ES_COUNT_answer_failed);
 	return rc;
 }
 
-/* Tell the inspector the result of its ES_HANDOVER_END or _GONE; the packet goes along. */
-static int es_handover_answer_end(struct es_received *in, u8 kind)
+static int es_handover_first(struct es_received *in)
+{
+	es_first_note(in->node, in->flow_hash, in->view.seg.seq, ktime_get_coarse_ns());
+	return 0;
+}
+
+static int es_handover_open(struct es_received *in)
+{
+	in->pkt.off = 0;
+	return es_message_open(in->node, in->skb, &in->pkt);
+}
+
+static int es_handover_probe(struct es_received *in)
+{
+	int rc = es_answer_put_next(in->skb, &in->pkt, in->found.sk);
+
+	if (!rc)
+		in->h.packet_len = htons((u16)in->skb->len);
+	return rc;
+}
+
+static int es_handover_ask(struct es_received *in)
+{
+	es_challenge_note(es_challenge_slot(in->node, in->flow_hash), in->flow_hash, in->view.challenged,
+			  (u32)jiffies, es_ns_to_ms(ktime_get_ns()));
+	return 0;
+}
+
+static int es_handover_note(struct es_received *in)
+{
+	struct es_track t = {};
+
+	es_track_begin(&t, in->view.seg.ack, &in->h, ktime_get_ns());
+	return es_rebuild_note(in->node, &in->pkt, &in->view.seg, in->flow_hash, in->h.source, &t);
+}
+
+/* The packet goes along. */
+static int es_handover_tell(struct es_received *in)
 {
 	struct es_record record = {
 		.flow_hash = in->flow_hash,
 		.len = ntohs(in->h.packet_len),
-		.kind = kind,
+		.kind = in->plan.record,
 		.service = in->h.service,
 		.flow = ES_FLOW_HERE,
 	};
@@ -151,120 +178,61 @@ static int es_handover_answer_end(struct es_received *in, u8 kind)
 	return es_queue_push(in->node, in->version->config.workers, in->skb, &record);
 }
 
-/* ES_ASK. Returns 0 or -errno. */
-static int es_handover_ask(struct es_received *in)
+static int es_handover_leave(struct es_received *in)
 {
-	struct es_challenge *slot = es_challenge_slot(in->node, in->flow_hash);
-	struct es_record record = {
-		.flow_hash = in->flow_hash,
-		.kind = ES_RECORD_OPEN,
-		.service = in->h.service,
-		.flow = ES_FLOW_HERE,
-	};
-	int rc;
-
-	in->pkt.off = 0;
-	rc = es_message_open(in->node, in->skb, &in->pkt);
-	if (!rc)
-		rc = es_answer_put_next(in->skb, &in->pkt, in->found.sk);
-	if (rc)
-		return rc;
-	record.len = in->skb->len;
-	/* Before it is asked. */
-	es_challenge_note(slot, in->flow_hash, in->view.challenged, (u32)jiffies,
-			  es_ns_to_ms(ktime_get_ns()));
-	rc = es_queue_push(in->node, in->version->config.workers, in->skb, &record);
-	if (rc)
-		es_challenge_forget(slot);
-	return rc;
+	es_leave_settle(in, ES_TRACK_ENDING);
+	return 0;
 }
 
-/* Note what is about to become of a request. Returns es_handover_is_settled(). */
-static int es_handover_settle(struct es_received *in, u32 action)
+static int es_handover_deliver(struct es_received *in)
 {
-	enum es_settled_step step = es_handover_step(in->view.kind, action);
-	struct es_settled_answer settled;
-
-	if (step == ES_SETTLED_LOOK)
-		return 1;
-	settled = es_settle(in->node, &in->version->config, in->flow_hash, in->view.seg.seq, step,
-			    in->h.attempt);
-	/* As es_settled_is_makeable() has it. */
-	return es_handover_is_settled(step, &settled, 1, &in->h);
-}
-
-/* Carry the verdict out. Returns the hook's. */
-static unsigned int es_handover_carry_out(struct es_received *in, const struct es_verdict *verdict)
-{
-	const struct es_config *cfg = &in->version->config;
-	u32 counter = verdict->counter;
-	unsigned int rc = NF_DROP;
-	int failed;
-
-	switch (verdict->action) {
-	case ES_DELIVER:
-		if (in->view.kind == ES_HANDOVER_STAY && es_stay(in)) {
-			counter = ES_COUNT_stay_lost;
-			break;
-		}
-		if (!es_message_open(in->node, in->skb, &in->pkt))
-			rc = es_socket_deliver(in->skb, &in->found);
-		break;
-	case ES_LEAVE:
-	case ES_KEEP:
-	case ES_GONE:
-		in->pkt.off = 0;
-		failed = es_message_open(in->node, in->skb, &in->pkt) ||
-			 es_handover_answer_end(in, es_leave_record(verdict->action));
-		if (failed)
-			counter = ES_COUNT_drop_queue_full;
-		if (verdict->action != ES_LEAVE)
-			break;
-		es_leave_settle(in, failed ? ES_TRACK_QUEUED : ES_TRACK_ENDING);
-		if (!failed && !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
-			rc = NF_ACCEPT;
-		break;
-	case ES_LEAVE_AGAIN:
-		if (!es_message_open(in->node, in->skb, &in->pkt) &&
-		    !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
-			rc = NF_ACCEPT;
-		break;
-	case ES_MADE:
-		rc = es_message_answer(in->node, cfg, in->skb, &in->h, ES_HANDOVER_NACK, ES_NACK_MADE);
-		break;
-	case ES_NACK:
-	case ES_DOUBT:
-		rc = es_message_answer(in->node, cfg, in->skb, &in->h, ES_HANDOVER_NACK,
-				       es_handover_nack_reason(&in->view));
-		break;
-	case ES_END_OLD:
-		/* A NACK asks the sender to try here again; the packet itself ends the old socket. */
-		if (es_message_send(in->node, cfg, in->skb, &in->h, ES_HANDOVER_NACK, ES_NACK_RETRY)) {
-			es_count(in->node, ES_COUNT_answer_failed);
-			break;
-		}
-		if (!es_message_open(in->node, in->skb, &in->pkt) &&
-		    !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
-			rc = NF_ACCEPT;
-		break;
-	case ES_ASK:
-		if (es_handover_ask(in))
-			counter = ES_COUNT_drop_queue_full;
-		break;
-	case ES_REBUILD:
-		if (!es_message_open(in->node, in->skb, &in->pkt) && !es_handover_rebuild(in)) {
-			es_rebuild_split(in->skb, &in->pkt, &in->view.seg);
-			rc = NF_ACCEPT;
-			break;
-		}
-		counter = ES_COUNT_rebuild_refused;
-		es_settle(in->node, cfg, in->flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
-		break;
-	default:
-		break;
+	if (in->plan.settle != ES_SETTLED_MAKE) {
+		in->rc = es_socket_deliver(in->skb, &in->found);
+		return 0;
 	}
-	es_count(in->node, counter);
-	return rc;
+	es_rebuild_split(in->skb, &in->pkt, &in->view.seg);
+	in->rc = NF_ACCEPT;
+	return 0;
+}
+
+static int es_handover_end(struct es_received *in)
+{
+	if (!es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
+		in->rc = NF_ACCEPT;
+	return 0;
+}
+
+static int es_handover_answer(struct es_received *in)
+{
+	in->rc = es_message_answer(in->node, &in->version->config, in->skb, &in->h, ES_HANDOVER_NACK,
+				   in->plan.reason);
+	return 0;
+}
+
+static void es_handover_undo(struct es_received *in, u32 step)
+{
+	u32 undo = es_handover_failed(&in->plan, step);
+
+	if (undo & ES_HANDOVER_UNDO_MADE)
+		es_settle(in->node, &in->version->config, in->flow_hash, in->view.seg.seq, in->plan.undo, 0);
+	if (undo & ES_HANDOVER_UNDO_ASKED)
+		es_challenge_forget(es_challenge_slot(in->node, in->flow_hash));
+	if (undo & ES_HANDOVER_UNDO_LEFT)
+		es_leave_settle(in, ES_TRACK_QUEUED);
+}
+
+#define ES_HANDOVER_TAKE_ALL(name)                                                                           \
+	if ((in->plan.steps & ES_HANDOVER_STEP(name)) && es_handover_##name(in))                             \
+		return ES_HANDOVER_STEP(name);
+#define ES_HANDOVER_TAKE_PACKET ES_HANDOVER_TAKE_ALL
+#define ES_HANDOVER_TAKE_HANDS(name)
+#define ES_HANDOVER_TAKE(name, ways) ES_HANDOVER_TAKE_##ways(name)
+
+/* Take the steps of the plan. Returns the one that has failed, or 0. */
+static u32 es_handover_carry_out(struct es_received *in)
+{
+	ES_HANDOVER_STEPS(ES_HANDOVER_TAKE)
+	return 0;
 }
 
 /* Answer whose this segment is that no node takes (kmod/core/strays.h). Counts. */
@@ -297,32 +265,23 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 static unsigned int es_strays_answer(struct es_received *in)
 {
 	const u8 *packet = in->skb->data + es_message_packet_off(in->skb);
-	int is_v6 = in->h.kind == ES_HANDOVER_STRAYS6;
-	u32 len = ntohs(in->h.packet_len), head_len = es_stray_service_len(is_v6), count;
-	union es_stray_question_any question;
-	union es_stray_service_any service;
+	u32 count =
+		es_strays_begin(packet, ntohs(in->h.packet_len), in->h.kind == ES_HANDOVER_STRAYS6, &in->pkt);
 	u64 here = 0;
 
-	if (len < head_len)
-		goto malformed;
-	memcpy(&service, packet, head_len);
-	count = es_stray_service_read(&service, is_v6, &in->pkt);
-	if (len != es_strays_len(is_v6, count))
+	if (!count)
 		goto malformed;
 	if (es_service_of(in->version, &in->pkt) < 0) {
 		es_count(in->node, ES_COUNT_handover_wrong_target);
 		return NF_DROP;
 	}
 	for (u32 i = 0; i < count; i++) {
-		memcpy(&question, packet + head_len + i * es_stray_question_len(is_v6),
-		       es_stray_question_len(is_v6));
-		if (es_stray_question_read(&question, &in->pkt, &in->view.seg))
+		if (es_strays_question(packet, i, &in->pkt, &in->view.seg))
 			goto malformed;
 		if (es_stray_look(in) != ES_NACK_NOT_HERE)
 			here |= 1ULL << i;
 	}
-	in->h.content = (__force __be64)es_cpu_be64(here);
-	in->h.packet_len = htons(ES_STRAYS_KEPT);
+	es_message_strays_put(&in->h, here);
 	return es_message_answer(in->node, &in->version->config, in->skb, &in->h, ES_HANDOVER_NACK,
 				 ES_NACK_STRAYS);
 
@@ -338,8 +297,8 @@ static unsigned int es_handover_received(struct es_received *in)
 	struct es_settled_answer settled;
 	struct es_verdict verdict = {};
 	struct es_flow flow;
-	unsigned int rc;
 	int service;
+	u32 failed;
 
 	if (es_message_packet(in->skb, &in->h, &in->pkt, &v->seg) ||
 	    !es_handover_is_about(in->h.kind, &v->seg)) {
@@ -369,16 +328,16 @@ static unsigned int es_handover_received(struct es_received *in)
 					    in->flow_hash);
 	es_handover_view_settled(v, &in->h, &in->pkt, &settled);
 	es_handover_view_socket(in);
-	if (v->kind == ES_HANDOVER_END && !es_answer_prepare(in->skb))
+	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)
 		es_leave_begin(in);
-	if (v->kind == ES_HANDOVER_GONE)
-		v->leaving = (u8)es_leave_is_settled(in);
 	es_decide_handover(v, &verdict);
-	if (!es_handover_settle(in, verdict.action))
-		es_handover_unsettled(&verdict);
-	rc = es_handover_carry_out(in, &verdict);
+	es_plan_handover(v, &verdict, ES_WAY_PACKET, &in->plan);
+	failed = es_handover_carry_out(in);
+	if (failed)
+		es_handover_undo(in, failed);
+	es_count(in->node, in->plan.counter);
 	es_socket_put(&in->found);
-	return rc;
+	return in->rc;
 }
 
 /* Carry out what es_decide_fresh() says of a message. Returns the hook's verdict. */
@@ -473,7 +432,7 @@ static unsigned int es_cluster_message(struct es_received *in, struct es_message
 
 unsigned int es_cluster_hook(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	struct es_received in = {.node = priv, .skb = skb};
+	struct es_received in = {.node = priv, .skb = skb, .rc = NF_DROP};
 	struct es_message_envelope envelope = {};
 	struct udphdr udp_buf, udp;
 	const void *p;
