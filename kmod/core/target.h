@@ -316,13 +316,4 @@ static __always_inline int es_handover_is_settled(enum es_settled_step step,
 	}
 }
 
-/*
- * es_handover_unsettled() - the verdict where another CPU has settled the request otherwise since it was
- * looked at: its copy, if it is one, comes again
- */
-static __always_inline void es_handover_unsettled(struct es_verdict *ret)
-{
-	ES_VERDICT(ret, ES_DROP, handover_old);
-}
-
 #endif

@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include "kmod/core/plan.h"
 #include "kmod/core/serving.h"
-#include "kmod/core/target.h"
 #include "netfilter/node/tracks.h"
 #include "netfilter/node/message.h"
 #include "netfilter/node/program.h"
@@ -16,12 +16,13 @@
 #include "netfilter/node/unproven.h"
 #include "netfilter/node/view.h"
 
-/* struct es_nf_received - a handover message that is authentic and fresh, for the functions below */
+/* struct es_nf_received - a handover message that is authentic and fresh, with its plan, for the functions below */
 struct es_nf_received {
 	struct es_nf_node *node;
 	const struct es_nf_frame *frame;
 	struct es_handover h;
 	struct es_handover_view view;
+	struct es_handover_plan plan;
 	struct es_packet pkt;
 	struct es_flow flow;
 	struct es_nf_found found;
@@ -87,18 +88,6 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 	return 0;
 }
 
-/* Note what is about to become of a request. Returns es_handover_is_settled(). */
-static int es_nf_handover_settle(struct es_nf_received *in, __u32 action)
-{
-	enum es_settled_step step = es_handover_step(in->view.kind, action);
-	struct es_settled_answer settled;
-
-	if (step == ES_SETTLED_LOOK)
-		return 1;
-	settled = es_nf_settle(in->node, in->flow_hash, in->view.seg.seq, step, in->h.attempt);
-	return es_handover_is_settled(step, &settled, 0, &in->h);
-}
-
 /*
  * What was noted of the request. ES_SETTLED_MADE says nothing here, but that a process has ended, or one of an earlier version has had it:
  * there may have been a socket.
@@ -118,13 +107,13 @@ static void es_nf_handover_view_settled(struct es_nf_received *in)
 }
 
 /* Nothing has come of an attempt, and why; if something may have, the second in which nothing does begins anew. */
-static void es_nf_handover_failed(const struct es_nf_making *making, int rc)
+static void es_nf_handover_refused(const struct es_nf_making *making, int rc)
 {
 	struct es_nf_node *node = making->node;
 	__u64 request = es_settled_request(making->flow_hash, making->seg.seq);
 
 	es_nf_unproven_forget(node, &making->flow);
-	es_nf_settle(node, making->flow_hash, making->seg.seq, ES_SETTLED_FORGET, 0);
+	es_nf_settle(node, making->flow_hash, making->seg.seq, es_plan_undo(ES_WAY_HANDS), 0);
 	if (rc == -ETIMEDOUT)
 		es_nf_swallowed_note(node->swallowed, request, es_ns_to_ms(node->now_ns));
 	else
@@ -140,7 +129,7 @@ static void es_nf_handover_made(const struct es_nf_making *making, int rc)
 	struct es_nf_connection *connection = NULL;
 
 	if (rc) {
-		es_nf_handover_failed(making, rc);
+		es_nf_handover_refused(making, rc);
 		return;
 	}
 	if (service >= 0)
@@ -153,32 +142,46 @@ static void es_nf_handover_made(const struct es_nf_making *making, int rc)
 	es_nf_count(node, making->counter);
 }
 
-/* Make the connection, and count what comes of it by @counter, or by another. */
-static void es_nf_handover_rebuild(const struct es_nf_received *in, __u32 counter)
+static int es_nf_hold(const struct es_nf_received *in, int is_held)
 {
-	struct es_nf_node *node = in->node;
-	struct es_nf_making making = {
-		.node = node,
-		.made = es_nf_handover_made,
-		.flow = in->flow,
-		.flow_hash = in->flow_hash,
-		.seg = in->view.seg,
-		.h = in->h,
-		.counter = counter,
-	};
+	return in->node->hands.hold(in->node->hands.ctx, &in->flow, is_held);
+}
 
-	es_handover_options_get(&in->h, &making.options);
-	es_nf_node_end_old(node, &in->flow, &in->found);
-	/* It may have come here before its first packet on the public network did. */
-	es_nf_first_note(node, in->flow_hash, in->view.seg.seq);
-	/* A link-local client (es_nf_is_refused()) of a node that inspects its requests: of a version before. */
-	if (es_addr_is_link_local(&in->flow.client) ||
-	    es_nf_unproven_note(node, &in->flow, &in->view.seg, in->h.source,
-				in->h.flags & ES_HANDOVER_F_MOVED)) {
-		es_nf_handover_failed(&making, -ENOSPC);
+/*
+ * What es_handover_view wants to know for ES_HANDOVER_END and _GONE. First nothing that the connection's server says gets out any more,
+ * then its socket is looked at.
+ */
+static void es_nf_leave_begin(struct es_nf_received *in)
+{
+	struct es_nf_connection *c = in->connection;
+	struct es_track_socket socket = {};
+	int rc;
+
+	if (!c || !es_leave_begins(&in->view, &c->track))
 		return;
-	}
-	es_nf_make(&making, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len), NULL);
+	rc = es_nf_hold(in, 1);
+	/* A socket of all zeros may not leave. */
+	if (!rc && !es_nf_received_look(in))
+		es_nf_track_socket(c, &in->found, &socket);
+	es_leave_looked(&in->view, &c->track, &socket);
+	if (!in->view.may_leave && !rc)
+		es_nf_hold(in, 0);
+}
+
+/* The steps of a plan (kmod/core/plan.h). Each returns 0, or anything else if it has failed. */
+static int es_nf_handover_settle(struct es_nf_received *in)
+{
+	struct es_settled_answer settled =
+		es_nf_settle(in->node, in->flow_hash, in->view.seg.seq, in->plan.settle, in->h.attempt);
+
+	return es_handover_is_settled(in->plan.settle, &settled, 0, &in->h) ? 0 : -1;
+}
+
+/* Whatever comes from now on meets no connection here. */
+static int es_nf_handover_forget(const struct es_nf_received *in)
+{
+	in->node->hands.forget(in->node->hands.ctx, &in->flow);
+	return 0;
 }
 
 /*
@@ -186,7 +189,7 @@ static void es_nf_handover_rebuild(const struct es_nf_received *in, __u32 counte
  * up, so that nothing is noted of it. Returns -1 if there is no room for that, or if the request was given back, so that another node
  * may have it: then nothing may come of it.
  */
-static int es_nf_handover_again(const struct es_nf_received *in)
+static int es_nf_handover_adopt(const struct es_nf_received *in)
 {
 	if (in->view.kind != ES_HANDOVER_REQUEST || in->found.acked)
 		return 0;
@@ -198,8 +201,7 @@ static int es_nf_handover_again(const struct es_nf_received *in)
 	return 0;
 }
 
-/* The inspector left a later request on this connection where it is. Returns -1 if its socket is leaving. */
-static int es_nf_stay(const struct es_nf_received *in)
+static int es_nf_handover_stay(const struct es_nf_received *in)
 {
 	const struct es_segment *seg = &in->view.seg;
 	struct es_nf_connection *c = in->connection;
@@ -214,64 +216,54 @@ static int es_nf_stay(const struct es_nf_received *in)
 	return es_track_is_leaving(&c->track) ? -1 : 0;
 }
 
-/* The socket has got a request that was held back, and with it what its client has acknowledged: most often, all before it. */
-static void es_nf_handover_look(const struct es_nf_received *in)
+static int es_nf_handover_clear(const struct es_nf_received *in)
 {
-	const struct es_nf_frame packet = {.bytes = es_nf_message_bytes(in->frame),
-					   .len = es_ntohs(in->h.packet_len)};
-
-	if (in->node->config.leased && in->view.kind == ES_HANDOVER_STAY)
-		es_nf_unproven_look(in->node, &packet);
+	return in->node->hands.end(in->node->hands.ctx, &in->flow, in->view.rcv_nxt);
 }
 
-static int es_nf_hold(const struct es_nf_received *in, int is_held)
+static int es_nf_handover_retry(const struct es_nf_received *in)
 {
-	return in->node->hands.hold(in->node->hands.ctx, &in->flow, is_held);
+	es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_RETRY);
+	return 0;
 }
 
-/*
- * What es_handover_view wants to know for ES_HANDOVER_END and _GONE. A connection that may leave is ES_TRACK_LEAVING then:
- * first nothing that its server says gets out any more, then its socket is looked at.
- */
-static void es_nf_leave_begin(struct es_nf_received *in)
+static int es_nf_handover_sweep(const struct es_nf_received *in)
 {
-	struct es_handover_view *v = &in->view;
-	struct es_nf_connection *c = in->connection;
-	struct es_track_socket socket;
-	int rc;
-
-	if (!c)
-		return;
-	if (v->kind == ES_HANDOVER_GONE) {
-		v->leaving = c->track.state == ES_TRACK_ENDING;
-		return;
-	}
-	if (!es_track_step(&c->track, ES_TRACK_QUEUED, ES_TRACK_LEAVING)) {
-		v->leaving = (__u8)es_track_is_leaving(&c->track);
-		return;
-	}
-	rc = es_nf_hold(in, 1);
-	if (!rc && !es_nf_received_look(in)) {
-		es_nf_track_socket(c, &in->found, &socket);
-		v->may_leave = (__u8)es_track_may_leave(&c->track, &v->seg, &socket);
-	}
-	if (v->may_leave)
-		return;
-	if (!rc)
-		es_nf_hold(in, 0);
-	c->track.state = ES_TRACK_QUEUED;
+	es_nf_node_end_old(in->node, &in->flow, &in->found);
+	return 0;
 }
 
-/* Tell the inspector something of the flow, whose packet goes along. */
-static int es_nf_tell(const struct es_nf_received *in, enum es_record_kind kind, const void *packet,
-		      __u32 len)
+static int es_nf_handover_first(const struct es_nf_received *in)
+{
+	es_nf_first_note(in->node, in->flow_hash, in->view.seg.seq);
+	return 0;
+}
+
+static int es_nf_handover_ask(const struct es_nf_received *in)
+{
+	__u32 now_ms = es_ns_to_ms(in->node->now_ns);
+
+	es_challenge_note(es_nf_challenge_slot(in), in->flow_hash, in->view.challenged, now_ms, now_ms);
+	return 0;
+}
+
+/* A link-local client (es_nf_is_refused()) is that of a node which inspects its requests: of a version before. */
+static int es_nf_handover_note(const struct es_nf_received *in)
+{
+	if (es_addr_is_link_local(&in->flow.client))
+		return -1;
+	return es_nf_unproven_note(in->node, &in->flow, &in->view.seg, in->h.source,
+				   in->h.flags & ES_HANDOVER_F_MOVED);
+}
+
+static int es_nf_tell(const struct es_nf_received *in, const void *packet, __u32 len)
 {
 	struct es_nf_node *node = in->node;
 	__u32 worker = es_worker_of(in->flow_hash, node->config.workers) & (ES_WORKERS_MAX - 1);
 	const struct es_record record = {
 		.flow_hash = in->flow_hash,
 		.len = len,
-		.kind = (__u8)kind,
+		.kind = in->plan.record,
 		.service = (__u8)in->service,
 		.flow = ES_FLOW_HERE,
 	};
@@ -282,118 +274,119 @@ static int es_nf_tell(const struct es_nf_received *in, enum es_record_kind kind,
 				packet);
 }
 
-/* Tell it what came of its ES_HANDOVER_END or _GONE. */
-static int es_nf_answer_end(const struct es_nf_received *in, __u32 action)
-{
-	return es_nf_tell(in, es_leave_record(action), es_nf_message_bytes(in->frame),
-			  es_ntohs(in->h.packet_len));
-}
-
 /*
- * ES_ASK. Without timestamps: what the socket's clock shows to the client is not known here, and one from the past gets no
- * answer of Linux. Returns 0 or -1.
+ * The question to the client that ES_ASK is about, without timestamps: what the socket's clock shows to the client is not known here,
+ * and one from the past gets no answer of Linux.
  */
-static int es_nf_handover_ask(const struct es_nf_received *in)
+static int es_nf_tell_probe(const struct es_nf_received *in)
 {
-	struct es_challenge *slot = es_nf_challenge_slot(in);
-	__u32 now_ms = es_ns_to_ms(in->node->now_ns);
 	union es_answer_wire6 wire6;
 	union es_answer_wire wire;
 	struct es_answer next;
-	int rc;
 
 	es_answer_next(&in->pkt, in->open.rcv_nxt, in->open.snd_una, 0, 0, 0, &next);
-	/* Before it is asked. */
-	es_challenge_note(slot, in->flow_hash, in->view.challenged, now_ms, now_ms);
-	rc = next.is_v6 ? es_nf_tell(in, ES_RECORD_OPEN, wire6.bytes, es_answer_write6(&next, 0, &wire6))
-			: es_nf_tell(in, ES_RECORD_OPEN, wire.bytes, es_answer_write(&next, 0, &wire));
-	if (rc)
-		es_challenge_forget(slot);
-	return rc;
+	return next.is_v6 ? es_nf_tell(in, wire6.bytes, es_answer_write6(&next, 0, &wire6))
+			  : es_nf_tell(in, wire.bytes, es_answer_write(&next, 0, &wire));
 }
 
-/* ES_LEAVE, ES_KEEP and ES_GONE: the inspector is told; with the first, the socket ends. Returns the counter to count by. */
-static __u32 es_nf_handover_leave(struct es_nf_received *in, const struct es_verdict *verdict)
+static int es_nf_handover_tell(const struct es_nf_received *in)
 {
-	const struct es_nf_hands *hands = &in->node->hands;
-	int failed;
-
-	/* Whatever comes from now on meets no connection here. */
-	if (verdict->action == ES_GONE)
-		hands->forget(hands->ctx, &in->flow);
-	failed = es_nf_answer_end(in, verdict->action);
-	if (verdict->action == ES_LEAVE) {
-		in->connection->track.state = failed ? ES_TRACK_QUEUED : ES_TRACK_ENDING;
-		if (failed)
-			es_nf_hold(in, 0);
-		else
-			/* Where its server is in the middle of a system call, it ends behind that: the inspector asks. */
-			(void)hands->end(hands->ctx, &in->flow, in->view.rcv_nxt);
-	}
-	return failed ? ES_COUNT_drop_queue_full : verdict->counter;
+	if (in->plan.record == ES_RECORD_OPEN)
+		return es_nf_tell_probe(in);
+	return es_nf_tell(in, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len));
 }
 
-static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_verdict *verdict)
+static int es_nf_handover_leave(const struct es_nf_received *in)
+{
+	in->connection->track.state = ES_TRACK_ENDING;
+	return 0;
+}
+
+/* What comes of it is counted, and taken back, by es_nf_handover_made(). */
+static int es_nf_handover_make(const struct es_nf_received *in)
+{
+	struct es_nf_making making = {
+		.node = in->node,
+		.made = es_nf_handover_made,
+		.flow = in->flow,
+		.flow_hash = in->flow_hash,
+		.seg = in->view.seg,
+		.h = in->h,
+		.counter = ES_COUNT_handover_rebuilt,
+	};
+
+	es_handover_options_get(&in->h, &making.options);
+	es_nf_make(&making, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len), NULL);
+	return 0;
+}
+
+/* The socket has got a request that was held back, and with it what its client has acknowledged: most often, all before it. */
+static void es_nf_handover_delivered(const struct es_nf_received *in)
+{
+	const struct es_nf_frame packet = {.bytes = es_nf_message_bytes(in->frame),
+					   .len = es_ntohs(in->h.packet_len)};
+
+	if (in->node->config.leased && in->view.kind == ES_HANDOVER_STAY)
+		es_nf_unproven_look(in->node, &packet);
+}
+
+static int es_nf_handover_deliver(const struct es_nf_received *in)
 {
 	const struct es_nf_hands *hands = &in->node->hands;
-	__u32 counter = verdict->counter;
 
-	switch (verdict->action) {
-	case ES_LEAVE:
-	case ES_KEEP:
-	case ES_GONE:
-		counter = es_nf_handover_leave(in, verdict);
-		break;
-	case ES_LEAVE_AGAIN:
-		(void)hands->end(hands->ctx, &in->flow, in->view.rcv_nxt);
-		break;
-	case ES_DELIVER:
-		if (in->view.kind == ES_HANDOVER_STAY && es_nf_stay(in)) {
-			counter = ES_COUNT_stay_lost;
-			break;
-		}
-		if (es_nf_handover_again(in)) {
-			counter = ES_COUNT_rebuild_refused;
-			break;
-		}
-		if (hands->inject(hands->ctx, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len)))
-			counter = ES_COUNT_answer_failed;
-		else
-			es_nf_handover_look(in);
-		break;
-	case ES_NACK:
-	case ES_DOUBT:
-		/* Under its next number, it may be tried here, too. */
+	if (hands->inject(hands->ctx, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len)))
+		return -1;
+	es_nf_handover_delivered(in);
+	return 0;
+}
+
+/* Where its server is in the middle of a system call, it ends behind that: the inspector asks. */
+static int es_nf_handover_end(const struct es_nf_received *in)
+{
+	(void)in->node->hands.end(in->node->hands.ctx, &in->flow, in->view.rcv_nxt);
+	return 0;
+}
+
+static int es_nf_handover_answer(const struct es_nf_received *in)
+{
+	/* Under its next number, a refused request may be tried here, too. */
+	if (in->plan.reason != ES_NACK_MADE)
 		es_nf_swallowed_forget(in->node->swallowed,
 				       es_settled_request(in->flow_hash, in->view.seg.seq));
-		es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK,
-				     es_handover_nack_reason(&in->view));
-		break;
-	case ES_END_OLD:
-		/* A NACK asks the sender to try here again. */
-		if (hands->end(hands->ctx, &in->flow, in->view.rcv_nxt))
-			counter = ES_COUNT_answer_failed;
-		else
-			es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_RETRY);
-		break;
-	case ES_ASK:
-		if (es_nf_handover_ask(in))
-			counter = ES_COUNT_drop_queue_full;
-		break;
-	case ES_MADE:
-		if (in->view.socket == ES_SOCKET_ESTABLISHED && es_nf_handover_again(in)) {
-			counter = ES_COUNT_rebuild_refused;
-			break;
-		}
-		es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_MADE);
-		break;
-	case ES_REBUILD:
-		es_nf_handover_rebuild(in, counter);
-		return;
-	default:
-		break;
+	es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, in->plan.reason);
+	return 0;
+}
+
+static void es_nf_handover_undo(struct es_nf_received *in, __u32 step)
+{
+	struct es_nf_node *node = in->node;
+	__u32 undo = es_handover_failed(&in->plan, step), seq = in->view.seg.seq;
+
+	if (undo & ES_HANDOVER_UNDO_MADE) {
+		es_nf_unproven_forget(node, &in->flow);
+		es_nf_settle(node, in->flow_hash, seq, in->plan.undo, 0);
+		es_nf_swallowed_forget(node->swallowed, es_settled_request(in->flow_hash, seq));
 	}
-	es_nf_count(in->node, counter);
+	if (undo & ES_HANDOVER_UNDO_ASKED)
+		es_challenge_forget(es_nf_challenge_slot(in));
+	if (undo & ES_HANDOVER_UNDO_LEFT) {
+		in->connection->track.state = ES_TRACK_QUEUED;
+		es_nf_hold(in, 0);
+	}
+}
+
+#define ES_NF_HANDOVER_TAKE_ALL(name)                                                                        \
+	if ((in->plan.steps & ES_HANDOVER_STEP(name)) && es_nf_handover_##name(in))                          \
+		return ES_HANDOVER_STEP(name);
+#define ES_NF_HANDOVER_TAKE_HANDS ES_NF_HANDOVER_TAKE_ALL
+#define ES_NF_HANDOVER_TAKE_PACKET(name)
+#define ES_NF_HANDOVER_TAKE(name, ways) ES_NF_HANDOVER_TAKE_##ways(name)
+
+/* Take the steps of the plan. Returns the one that has failed, or 0. */
+static __u32 es_nf_handover_carry_out(struct es_nf_received *in)
+{
+	ES_HANDOVER_STEPS(ES_NF_HANDOVER_TAKE)
+	return 0;
 }
 
 /* Answer whose this segment is that no node takes (kmod/core/strays.h). Counts. */
@@ -438,17 +431,11 @@ static enum es_nack_reason es_nf_fate_look(struct es_nf_received *in)
 static void es_nf_strays_answer(struct es_nf_received *in)
 {
 	const uint8_t *packet = es_nf_message_bytes(in->frame);
-	int is_v6 = in->h.kind == ES_HANDOVER_STRAYS6;
-	__u32 len = es_ntohs(in->h.packet_len), head_len = es_stray_service_len(is_v6), count;
-	union es_stray_question_any question;
-	union es_stray_service_any service;
+	__u32 count = es_strays_begin(packet, es_ntohs(in->h.packet_len), in->h.kind == ES_HANDOVER_STRAYS6,
+				      &in->pkt);
 	__u64 here = 0;
 
-	if (len < head_len)
-		goto malformed;
-	memcpy(&service, packet, head_len);
-	count = es_stray_service_read(&service, is_v6, &in->pkt);
-	if (len != es_strays_len(is_v6, count))
+	if (!count)
 		goto malformed;
 	es_nf_received_flow(in);
 	if (es_nf_service_find(in->node, &in->flow.service, in->flow.service_port) < 0) {
@@ -456,15 +443,12 @@ static void es_nf_strays_answer(struct es_nf_received *in)
 		return;
 	}
 	for (__u32 i = 0; i < count; i++) {
-		memcpy(&question, packet + head_len + i * es_stray_question_len(is_v6),
-		       es_stray_question_len(is_v6));
-		if (es_stray_question_read(&question, &in->pkt, &in->view.seg))
+		if (es_strays_question(packet, i, &in->pkt, &in->view.seg))
 			goto malformed;
 		if (es_nf_stray_look(in) != ES_NACK_NOT_HERE)
 			here |= 1ULL << i;
 	}
-	in->h.content = (__be64)es_cpu_be64(here);
-	in->h.packet_len = es_htons(ES_STRAYS_KEPT);
+	es_message_strays_put(&in->h, here);
 	es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_STRAYS);
 	return;
 
@@ -497,7 +481,7 @@ static void es_nf_received_segment(struct es_nf_received *in)
 	struct es_nf_node *node = in->node;
 	struct es_handover_view *v = &in->view;
 	struct es_verdict verdict = {};
-	__u32 counter = ES_COUNT_handover_malformed;
+	__u32 counter = ES_COUNT_handover_malformed, failed;
 
 	if (es_nf_received_packet(in, &counter) || !es_handover_is_about(in->h.kind, &v->seg)) {
 		es_nf_count(node, counter);
@@ -525,9 +509,11 @@ static void es_nf_received_segment(struct es_nf_received *in)
 	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)
 		es_nf_leave_begin(in);
 	es_decide_handover(v, &verdict);
-	if (!es_nf_handover_settle(in, verdict.action))
-		es_handover_unsettled(&verdict);
-	es_nf_handover_carry_out(in, &verdict);
+	es_plan_handover(v, &verdict, ES_WAY_HANDS, &in->plan);
+	failed = es_nf_handover_carry_out(in);
+	if (failed)
+		es_nf_handover_undo(in, failed);
+	es_nf_count(node, in->plan.counter);
 }
 
 /* Carry out what es_decide_fresh() says of a message. */

@@ -542,12 +542,7 @@ static void test_step(void **state)
 /* What another CPU has settled otherwise meanwhile is not carried out. */
 static void test_settled(void **state)
 {
-	struct es_verdict verdict = {.action = ES_REBUILD, .counter = ES_COUNT_handover_rebuilt};
-
 	(void)state;
-	es_handover_unsettled(&verdict);
-	assert_int_equal(verdict.action, ES_DROP);
-	assert_int_equal(verdict.counter, ES_COUNT_handover_old);
 	for (__u32 step = ES_SETTLED_LOOK; step <= ES_SETTLED_REFUSE; step++) {
 		for (__u32 bits = 0; bits < 8; bits++) {
 			int as = (int)(bits >> 1), makes_again = bits & 1;
