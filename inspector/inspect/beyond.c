@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Segments behind a request that came back, since they lie beyond the window of the socket that was made of it: a new one's is 64 KB, and
- * its connection's may have been wider before it moved. Its client has sent them, and would send them again only after 200 ms; so they are
- * sent again from here, when the server has read. Who sends, waits and forgets: not the target.
+ * Segments that follow a request, and that its node has sent back, because they lie beyond the window of the
+ * new socket: that is 64 KB at first, and may have been wider before the connection moved. Their client would
+ * repeat them only after 200 ms, so they are sent again from here, a little later, when the server has read.
+ * The target keeps nothing of them.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/inspect/internal.h"
 
-/* The first wait; each further one is twice as long. Behind the last, the client's own timer is faster. */
+/* The first wait; each further one is twice as long. After the last, the client's own timer is faster. */
 #define ES_BEYOND_WAIT_NS  10000000ULL
 #define ES_BEYOND_ATTEMPTS 4
 

@@ -32,18 +32,18 @@ void es_decision_table_look(const struct es_decision_table *table, __u64 flow_ha
 	}
 }
 
-/* Was this entry's decision about a later request of its connection? */
+/* Is this entry's decision about a later request of its connection? */
 static int es_decision_is_later(const struct es_decision_table *table, const struct es_decision *d)
 {
 	return table->orders[d - table->sets[0].way].requests > 0;
 }
 
 /*
- * Which entry of the set makes room. A connection has at most one later request under way: the client sends
- * the next one when it has the whole answer. So the flow's own last one goes first. Otherwise a busy
- * connection fills its set within milliseconds, and another one's request whose message was lost is
- * forgotten before its client sends it again; nobody would answer it then. The first request's decision
- * stays: as long as its cookie is valid, a late copy of it would be taken for a new connection's.
+ * The entry of the set that makes room. A connection has at most one later request under way: its client
+ * sends the next one when it has the whole answer. So the flow's own last one goes first. Otherwise a busy
+ * connection would fill its set within milliseconds, and another connection's request, whose message was
+ * lost, would be forgotten before its client repeats it; then nobody would answer that. The decision about
+ * the first request stays: as long as its cookie is valid, a late copy would be taken for a new connection's.
  */
 static struct es_decision *es_decision_victim(const struct es_decision_table *table,
 					      struct es_decision_set *set, __u64 key,
@@ -83,7 +83,10 @@ __u32 es_decision_table_put(struct es_decision_table *table, __u64 flow_hash, __
 	if (d->key && d->key != key && !es_decision_is_later(table, d))
 		forgotten_ms = es_decision_age_ms(d->value, now_ms);
 	place = &table->orders[d - table->sets[0].way];
-	/* A connection that is just leaving has its entry throughout: both values say so. */
+	/*
+	 * A connection that is just leaving has its entry throughout: the old value says so, and so does the
+	 * new one.
+	 */
 	if (d->key != key) {
 		__atomic_store_n(&d->key, 0, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -91,8 +94,10 @@ __u32 es_decision_table_put(struct es_decision_table *table, __u64 flow_hash, __
 	__atomic_store_n(&d->value,
 			 es_decision_value(client_isn, node, now_ms) | (order->moved ? ES_DECISION_MOVED : 0),
 			 __ATOMIC_RELAXED);
-	/* Of a first request nothing is asked later but the attempt;
-	 * mostly its place's page stays untouched. */
+	/*
+	 * Only its attempt is read of a first request's order later, so mostly the order's page stays
+	 * untouched.
+	 */
 	if (order->moved || order->requests || order->attempt)
 		*place = *order;
 	else if (place->requests || place->attempt || place->repeat)

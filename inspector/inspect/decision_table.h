@@ -12,9 +12,9 @@
 /**
  * struct es_decision_table - a window on the table
  * @count: sets, a power of two
- * @orders: one for each entry: with what a later request was handed over, and of any request the attempt. Of
- * this daemon only: another one cannot repeat requests that moved a connection, and takes those of an earlier
- * one for first requests.
+ * @orders: one for each entry: of a later request the whole order, of any request the attempt. They are this
+ * daemon's own; the next daemon cannot repeat requests that moved a connection, and takes this one's requests
+ * for first ones.
  * @since_ms: when this daemon began
  */
 struct es_decision_table {
@@ -26,8 +26,8 @@ struct es_decision_table {
 
 /**
  * struct es_decided - what the table has of the request that a segment belongs to
- * @order: the entry's; NULL: nothing is known, and all else is 0. It is the same place after es_decision_table_put() for this
- * request; after one for another request it may be that one's.
+ * @order: the entry's; NULL: nothing is known, and all else is 0. It is the same place after
+ * es_decision_table_put() for this request; after one for another request it may be that one's.
  * @node: to which it was given; @age_ms: how long ago
  * @is_first: the segment is the one with which that request begins
  * @is_moved: it has moved its connection; es_decided_is_moved()
@@ -65,19 +65,20 @@ static inline int es_decided_has_stayed(const struct es_decided *decided, unsign
 #define ES_DECISION_NONE_MS 0xffffffffu
 
 /**
- * es_decision_table_put() - remember @node; replaces this request's entry, else (for a later request) that of
- * the flow's later request before it, else an empty one, else the set's oldest
+ * es_decision_table_put() - remember that a request went to @node
+ * Takes this request's entry, else (for a later request) that of the flow's later request before it, else an
+ * empty one, else the set's oldest.
  * @order: copied; NULL for a first request of which no more is known
- * Returns how old the first request's decision was that is forgotten for it, in milliseconds, or
+ * Returns the age in milliseconds of a first request's decision that is forgotten for it, else
  * ES_DECISION_NONE_MS.
  */
 __u32 es_decision_table_put(struct es_decision_table *table, __u64 flow_hash, __u32 cookie, __u32 client_isn,
 			    __u8 node, const struct es_handover_order *order, __u32 now_ms);
 
 /**
- * es_decision_table_forget() - empty what is old in the set at @index
- * Called for each set in turn, and for all of them within an hour: an age that has wrapped would look fresh,
- * and the freshest entry of the set would make room for the next one in its place.
+ * es_decision_table_forget() - forget the old decisions of the set at @index
+ * Called for each set in turn, and for all of them within an hour: otherwise an old decision whose age has
+ * wrapped would look fresh, and a fresh one would be forgotten in its place.
  */
 void es_decision_table_forget(struct es_decision_table *table, __u32 index, __u32 now_ms);
 

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Requests that may have been executed once: their node was lost before the client heard the answer, and the
- * client repeats them. Who executes one again answers; but what is not safe must not be executed twice.
- * Nobody can say whether it was, so its client is told with a RST, as by any server that goes down with a
+ * Requests that may have been executed: their node was lost before their client heard an answer, and the
+ * client repeats them. A safe one is executed again. An unsafe one must not be executed twice, and nobody can
+ * say whether it was executed once; so its client gets a RST, as from any server that goes down with a
  * request (docs/failures.md).
  */
 #include <string.h>
 #include "inspector/inspect/internal.h"
 
-/* Safe by RFC 9110 section 9.2.1. By the text, since the first segment may not have the whole line. */
+/*
+ * Is the method safe (RFC 9110 section 9.2.1)? By the text, since the first segment may not have the whole
+ * line.
+ */
 static int es_method_is_safe(const char *text, size_t len)
 {
 	static const char *const methods[] = {"GET ", "HEAD ", "OPTIONS ", "TRACE "};
 
-	while (len && (*text == '\r' || *text == '\n')) { /* which servers pass over */
+	while (len && (*text == '\r' || *text == '\n')) { /* servers skip those */
 		text++;
 		len--;
 	}
@@ -36,7 +39,7 @@ int es_inspect_is_unsafe(const struct es_inspector *in, unsigned int service, co
 	case ES_HTTP_NOT_HTTP:
 		return setting == ES_UNSAFE_ALL;
 	case ES_HTTP_DONE:
-		/* Behind a head without a body there is another request, of which no more is known. */
+		/* Another request follows a head without a body, and nothing is known of that one. */
 		if (head->body == ES_HTTP_BODY_NONE && head->head_len_bytes < len)
 			return 1;
 		return !es_method_is_safe(text, len);
@@ -80,12 +83,15 @@ int es_inspect_was_lost(const struct es_inspector *in, const struct es_record *r
 
 	if (es_health_state(in->params->health, decided->node) == ES_NODE_ABSENT)
 		return 1;
-	/* It was another node's since, which may have given it to a third one: PROOFS would know that are no
-	 * older than the ring by which it came back. */
+	/*
+	 * Decided before this node had the flow's slot of the ring: since then another node had it, which may
+	 * have given the request to a third one. Had that one a socket, its PROOFS would have put a newer
+	 * decision here.
+	 */
 	if (record->flow == ES_FLOW_DOUBTFUL &&
 	    in->now_ns / 1000000 - decided->age_ms < es_cluster_since_ms(in->cluster, record->flow_hash))
 		return 1;
-	/* Decided in the same millisecond is decided before: it was chosen as a member. */
+	/* A decision of the same millisecond was made before the loss, as it chose a member. */
 	return lost_ns && in->now_ns / 1000000 <= lost_ns / 1000000 + decided->age_ms;
 }
 

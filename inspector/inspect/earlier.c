@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Connections that began before this node listened (kmod/core/syns.h). Without timestamps, one in 2,048 later segments of
- * what another node has looks like a first request, and this node cannot know that its SYN was another one. So all nodes
- * are asked whose the segment is, as about any that nobody takes (stray.c), and here is what becomes of one that is
- * nobody's: it is a first request, and taken for one when its client sends it again. Nothing is kept of it until then.
+ * Connections that began before this node listened (kmod/core/syns.h). Without timestamps, one in 2,048 later
+ * segments of another node's connection looks like a first request, and this node has not heard the SYN that
+ * would tell. So it asks all nodes whose the segment is, as about any stray (stray.c). If no node has the
+ * connection, the segment is a first request, and is taken for one when its client repeats it; until then
+ * only its numbers are kept.
  *
- * Nobody else can come to have the connection, while this node inspects its slot of the ring: what was found out counts
- * until the ring changes.
+ * While this node inspects the flow's slot of the ring, no other node can get the connection. So the answer
+ * holds until the ring changes.
  */
 #include "inspector/inspect/internal.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Asks nodes what has become of first requests that they were given (ES_HANDOVER_FATE), where there is a reason: its client
- * repeats one for more than a second, or another one of its was not heard of. What follows is unheard.h's.
+ * Asks nodes what became of first requests that they were given (ES_HANDOVER_FATE), where there is a reason:
+ * the client has repeated the request for more than a second, or nothing was heard of another request of this
+ * client. unheard.h says what follows from the answers.
  */
 #include "inspector/inspect/internal.h"
 #include "kmod/core/settled.h"
@@ -19,7 +20,7 @@ static int es_fate_understands(const struct es_inspector *in, unsigned int node)
 		ES_WIRE_UNDERSTANDS_FATE);
 }
 
-/* The request that begins with @packet is to be asked about, in a while or now. */
+/* Note that @node is to be asked, at @due_ms, about the request that begins with @packet. */
 static void es_fate_keep(struct es_inspector *in, struct es_unheard_client *c,
 			 const struct es_ip_packet *packet, unsigned int node, __u64 due_ms)
 {
@@ -33,7 +34,7 @@ static void es_fate_keep(struct es_inspector *in, struct es_unheard_client *c,
 	c->due_ms = due_ms;
 	c->flow_hash = es_flow_hash(&in->keys.ring, in->keys.ring_seed, &packet->flow);
 	c->seq = packet->seg.seq;
-	/* One byte stands for all: its place in the stream names the request. */
+	/* One byte is enough: its place in the stream names the request. */
 	c->len = es_ip_packet_cut(packet, 0, 1, c->packet);
 }
 
@@ -72,7 +73,7 @@ int es_inspect_fate_vanished(struct es_inspector *in, unsigned int service, cons
 		es_unheard_get(&in->unheard, &in->keys.ring, service, &packet->flow.client, now_ms);
 
 	es_unheard_vanished(&in->unheard, c, node, es_settled_request(flow_hash, packet->seg.seq), now_ms);
-	/* It has answered before it was asked; the node that gets the request now is to be. */
+	/* It has answered before it was asked. Now the next node that gets the request can be asked. */
 	if (c->node == node && c->flow_hash == flow_hash && c->seq == packet->seg.seq)
 		c->asking = ES_UNHEARD_IDLE;
 	*ret_nodes = es_unheard_nodes(c);
@@ -80,7 +81,10 @@ int es_inspect_fate_vanished(struct es_inspector *in, unsigned int service, cons
 	return es_unheard_is_own(c, now_ms);
 }
 
-/* Where all that a client asks for is on one node, and it gives up before that gives a request back, no other one is heard. */
+/*
+ * If everything that a client asks for is on one node, and the client gives up before that node gives a
+ * request back, no other node would ever be tried.
+ */
 static int es_fate_elsewhere(struct es_inspector *in, unsigned int service, const struct es_unheard_client *c,
 			     const struct es_request_view *request, int target)
 {

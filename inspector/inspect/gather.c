@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The table of first requests that are not complete yet. One per worker, used by that worker only. All flows of a queue
- * wait equally long, so in order of arrival they are in order of deadline.
+ * The table of requests that are not complete yet. One per worker, used by that worker only. All flows of a
+ * queue wait equally long, so their order of arrival is that of their deadlines.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct es_gather_queue {
 	struct es_gather *oldest, *newest;
 };
 
-/* @queue: the usual one, and that of flows that may wait for longer */
+/* @queue: [1] has the flows that may wait for longer than others */
 struct es_gather_table {
 	struct es_gather **bucket;
 	unsigned int bucket_mask;
@@ -127,7 +127,7 @@ struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_has
 	return g;
 }
 
-/* Append to the contiguous text what the segments now give. */
+/* Append to the text what is contiguous now. */
 static int es_gather_extend(struct es_gather *g)
 {
 	for (unsigned int i = 0; g->has_first && i < g->count; i++) {
@@ -157,8 +157,8 @@ static int es_gather_extend(struct es_gather *g)
 }
 
 /*
- * What begins below the first byte is none of the request: the byte of a keep-alive probe (RFC 9293 section
- * 3.8.4), or an attacker's, which nobody would have inspected.
+ * A segment that begins before the first byte is not of the request: it is a keep-alive probe's (RFC 9293
+ * section 3.8.4), or an attacker's, and the inspector would not read it.
  */
 static void es_gather_drop_below(struct es_gather *g)
 {
@@ -212,7 +212,7 @@ enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gat
 		at++;
 	if (at < g->count && g->segment[at].seq == seq && g->segment[at].payload_len >= payload_len)
 		return ES_GATHER_REPEATED;
-	/* On its way to another node, more of it may come, from a client whose window was wide. */
+	/* While it leaves, more of it may arrive, from a client whose window was wide. */
 	if (g->bytes + payload_len > table->flow_bytes * (g->leaving ? ES_GATHER_LEAVING_TIMES : 1) ||
 	    len > UINT16_MAX || es_gather_reserve(g))
 		return ES_GATHER_FULL;

@@ -3,9 +3,10 @@
 #define ES_GATHER_H
 
 /*
- * First requests that span segments: the segments of a flow are kept, in and out of order, until the
- * inspector can decide. Bounded in flows and in bytes per flow; who exceeds a bound is decided with what is
- * there, or forgotten (the client then retransmits). Those that may wait for longer are the first to be forgotten.
+ * Requests that span segments: the segments of a flow are kept, in and out of order, until the inspector can
+ * decide. Bounded in flows and in bytes per flow. A flow that exceeds a bound is decided with what is here of
+ * it, or forgotten (its client then repeats it); flows that may wait for longer than others are forgotten
+ * first.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +16,7 @@
 
 #define ES_GATHER_SEGMENTS 256
 
-/* A request that is decided keeps so many times as much until it leaves. */
+/* A request that is decided, and is about to leave, may have so many times the bytes. */
 #define ES_GATHER_LEAVING_TIMES 4
 
 /* struct es_gather_segment - one original packet of a flow; owned by its es_gather */
@@ -34,18 +35,22 @@ enum es_gather_leaving {
 };
 
 /**
- * struct es_gather - the first request of one flow so far
- * @has_first: the segment that proves the client ISN is here; only then may anything be decided
+ * struct es_gather - a request so far
+ * @has_first: the segment that proves the client ISN is here; nothing may be decided before
  * @order: what its message will say; @flow: an enum es_record_flow
- * @urgent: some segment has urgent data
- * @leaving: an enum es_gather_leaving: it is decided, and waits for the local socket to be ended before it
- * goes to @target; since @left_ms
- * @asked: the client has been asked for more than it sends unheard (es_inspect_ask()); @full: a bound was met
- * @has_fin: the client has closed its side, behind @fin_seq
- * @wanted: bytes of text that a rule has asked for before it decides; @longest: segment's payload
- * @is_patient: es_gather_wait() says so; @repeated: the client has repeated its first segment, and it was waited on
- * @acked: bytes of text that the client was told to be here (waited.c), so that it does not send them again; all of them are in
- * the first segment then (es_gather_merge()); @given: it is decided, and kept to be given again, so often
+ * @urgent: a segment has urgent data
+ * @leaving: an enum es_gather_leaving: since @left_ms it is decided that the request goes to @target, once
+ * the local socket has ended
+ * @asked: the client was asked for more than it sends before it hears anything (es_inspect_ask()); @full: a
+ * bound was met
+ * @has_fin: the client has closed its side, and @fin_seq is the number after its last byte
+ * @wanted: bytes of text that a rule has asked for before it decides; @longest: payload of the longest
+ * segment
+ * @is_patient: it may wait for longer than others (es_gather_wait()); @repeated: so its client has repeated
+ * its first segment once
+ * @acked: bytes of text that were acknowledged to the client (waited.c), which it therefore does not repeat;
+ * all of them are in the first segment then (es_gather_merge())
+ * @given: it is decided, and kept to be given again; how often it was
  * @text, @text_len: payload that is contiguous from the first byte on; @head: its scan so far
  */
 struct es_gather {
@@ -82,14 +87,17 @@ struct es_gather {
 	struct es_gather_segment *segment; /* @count of @room, in order of seq */
 };
 
-/* Is all here that the client will ever send? */
+/* Is everything here that the client will ever send? */
 static inline int es_gather_is_closed(const struct es_gather *g)
 {
 	return g->has_first && g->has_fin && g->first_seq + (uint32_t)g->text_len == g->fin_seq;
 }
 
-/* es_gather_most() - as much of a request is gathered at most, for which @bytes are kept: a client that is asked for more than it
- * sends unheard is offered a window of this @scale, which counts from the request's first byte */
+/**
+ * es_gather_most() - how much of a request is gathered at most, if @bytes are kept
+ * A client that is asked for more than it sends unheard is offered a window of this @scale, counted from the
+ * request's first byte.
+ */
 static inline size_t es_gather_most(size_t bytes, unsigned int scale)
 {
 	size_t window = ((size_t)UINT16_MAX >> scale) << scale;
@@ -111,53 +119,57 @@ struct es_gather *es_gather_lookup(struct es_gather_table *table, __u64 flow_has
 /**
  * es_gather_insert() - begin to gather a flow
  * @deadline: time at which it must be decided (es_gather_oldest())
- * A full table forgets the flow that waits for longest, of those that may do so for longer if there are any: @ret_evicted
- * says so. Returns NULL without memory.
+ * A full table frees es_gather_victim() for it, which may be of the same flow: @ret_evicted says so. Returns
+ * NULL without memory.
  */
 struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_hash, uint32_t cookie,
 				   double deadline, int *ret_evicted);
 
 enum es_gather_result {
 	ES_GATHER_ADDED,
-	ES_GATHER_REPEATED, /* it was here already, or is older than the request: the client waits for an
-			       answer */
+	ES_GATHER_REPEATED, /* it was here already, or is older than the request; the client waits */
 	ES_GATHER_FULL,	    /* a bound is reached; the segment was not kept */
 };
 
 /**
- * es_gather_add() - keep a segment (its bytes are copied)
- * @payload: points into @bytes
- * Segments that begin before the first byte, now or earlier, are dropped.
+ * es_gather_add() - keep a segment
+ * @bytes: the packet, with @header_len bytes of headers; copied
+ * Segments that begin before the first byte are dropped, those that are here already, too.
  */
 enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gather *gather,
 				    const uint8_t *bytes, size_t len, size_t header_len, uint32_t seq,
 				    int is_first);
 
 /**
- * es_gather_merge() - the text that is here becomes one segment, the first one
- * @bytes: the packet, @len long, whose headers are as long as that one's. Returns 0 or -ENOMEM, and nothing has changed.
- */
+ * es_gather_merge() - make one segment, the first one, of all the text that is here
+ * @bytes: the packet, @len long, with headers as long as the first segment's
+ * Returns 0, or -ENOMEM, and nothing has changed. */
 int es_gather_merge(struct es_gather *gather, const uint8_t *bytes, size_t len);
 
-/* es_gather_renew() - it waits for longer: until @deadline, which no other flow's is behind */
+/* es_gather_renew() - it waits until @deadline, which must not be before any other flow's */
 void es_gather_renew(struct es_gather_table *table, struct es_gather *gather, double deadline);
 
-/* es_gather_wait() - it may wait for longer than others, until @deadline, which no other such flow's is behind; until
- * es_gather_renew() */
+/**
+ * es_gather_wait() - it may wait for longer than others, until @deadline, which must not be before that of
+ * any other such flow
+ */
 void es_gather_wait(struct es_gather_table *table, struct es_gather *gather, double deadline);
 
-/* es_gather_remove() - the flow is decided or forgotten; frees it and its segments */
+/* es_gather_remove() - free a flow that is decided or forgotten */
 void es_gather_remove(struct es_gather_table *table, struct es_gather *gather);
 
 /* The flow with the earliest deadline, or NULL. */
 struct es_gather *es_gather_oldest(struct es_gather_table *table);
 
-/* Of those that may wait for longer the one with the earliest deadline, or NULL. */
+/* The flow with the earliest deadline among those that may wait for longer than others, or NULL. */
 struct es_gather *es_gather_patient(struct es_gather_table *table);
 
 unsigned int es_gather_count(const struct es_gather_table *table);
 
-/* Whom the next es_gather_insert() forgets, or NULL. */
+/*
+ * The flow that the next es_gather_insert() forgets, or NULL: of those that may wait for longer, if there are
+ * any, the oldest.
+ */
 struct es_gather *es_gather_victim(const struct es_gather_table *table);
 
 #endif

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Requests that come in several segments: kept until there is enough of them to decide, or no more to expect,
- * and given to their node as a whole. What is kept, and its bounds, is gather.c.
+ * Requests that arrive in several segments: kept until there is enough of them to decide, or no more to
+ * expect, and given to their node as a whole. The table and its bounds are gather.c's.
  */
 #include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
 
-/* A client without an ACK sends its initial window and stops: RFC 6928. */
+/* A client that hears no ACK sends its initial window, and stops (RFC 6928). */
 #define ES_INITIAL_WINDOW_SEGMENTS 10
 
 /*
- * To hear more than that without acknowledging anything: what is here is told as received behind a gap, which
- * the first segment is said to be. The client sends as much more, and keeps all of it until a socket
- * acknowledges it (RFC 2018 section 8), so whatever happens to this node, nothing is lost.
+ * May the client be asked for more, without acknowledging anything? It is told by SACK that everything but
+ * the first segment has arrived. It then sends as much again, and keeps all of it until a socket acknowledges
+ * it (RFC 2018 section 8), so nothing is lost whatever happens to this node.
  */
 static int es_gather_may_ask(const struct es_gather *g)
 {
@@ -24,7 +24,7 @@ static void es_inspect_ask(struct es_inspector *in, struct es_gather *g)
 	uint8_t bytes[ES_ANSWER_HEADER_MAX + ES_SACK_SIZE];
 	struct es_ip_packet packet;
 
-	/* The last one: its timestamp is the newest. */
+	/* The last segment has the newest timestamp. */
 	if (es_ip_packet_parse(g->segment[g->count - 1].bytes, g->segment[g->count - 1].len, &packet))
 		return;
 	if (!g->asked)
@@ -36,7 +36,7 @@ static void es_inspect_ask(struct es_inspector *in, struct es_gather *g)
 					   bytes));
 }
 
-/* A rule might have refused it; whatever pinned its connection, nothing more comes on it. */
+/* Refuses a request that a rule might have refused. Its connection ends with it, so it need not be pinned. */
 static void es_refuse_unfinished(struct es_inspector *in, struct es_gather *g)
 {
 	es_inspect_count(in, ES_WORKER_gather_refused);
@@ -48,8 +48,10 @@ static void es_refuse_unfinished(struct es_inspector *in, struct es_gather *g)
 	};
 }
 
-/* Decide a gathered request with what there is, and give all its segments to the node. Returns 0 if a rule
- * wants more of it, which it cannot if @truncated. */
+/*
+ * Decides a gathered request with what is here of it, and gives all its segments to the node. Returns 0 if a
+ * rule wants more of it; if it is @truncated, no rule can.
+ */
 static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather *g, int truncated)
 {
 	struct es_request_view request = {
@@ -114,8 +116,8 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 }
 
 /*
- * Is what a rule asks for more than the client may send, which has sent all but less than a segment? Of one that it may send in part, it sends
- * nothing (RFC 9293 section 3.8.6.2.1), unless the request ends there.
+ * Does a rule ask for more than the client may send? There is room for less than a segment then, and a client
+ * does not send a part of a segment (RFC 9293 section 3.8.6.2.1) unless the request ends with it.
  */
 static int es_gather_is_in_vain(const struct es_gather *g, size_t most)
 {
@@ -127,7 +129,7 @@ static int es_gather_is_in_vain(const struct es_gather *g, size_t most)
 	return boundary.pin != ES_PIN_none || boundary.len_bytes > most;
 }
 
-/* A bound is met, or the client has sent all that it does before it hears something. */
+/* Is a bound met, or has the client sent everything that it sends before it hears something? */
 static int es_gather_is_full(const struct es_inspector *in, const struct es_gather *g)
 {
 	size_t most = es_gather_most(in->cluster->conf->inspector.gather_bytes, g->order.options.rcv_wscale);
@@ -136,17 +138,19 @@ static int es_gather_is_full(const struct es_inspector *in, const struct es_gath
 	       (g->count >= ES_INITIAL_WINDOW_SEGMENTS && !es_gather_may_ask(g));
 }
 
-/* Is there what the rules ask for, or all that comes before they decide? */
+/* Is as much here as the rules ask for, or as there is before they decide? */
 static int es_gather_is_enough(const struct es_gather *g)
 {
 	return g->text_len >= g->wanted || es_boundary_is_reached(&g->head, g->text, g->text_len);
 }
 
-/* Does the client wait for an answer, so that more will not come by itself? */
+/* Does the client wait for an answer, and send nothing more by itself? */
 static int es_gather_waits(const struct es_gather *g, enum es_gather_result result, int is_first)
 {
-	/* A later segment is repeated after two round trips already, as a tail loss probe: more may come. So
-	 * it may behind the first one if the client takes that for lost, as it was told. */
+	/*
+	 * A client repeats a later segment after two round trips already, as a tail loss probe, so more may
+	 * follow. More may also follow the first segment, if the client was told by SACK that it is lost.
+	 */
 	return result == ES_GATHER_REPEATED && (is_first || g->acked) && !g->asked;
 }
 
@@ -171,7 +175,7 @@ void es_inspect_gather(struct es_inspector *in, const struct es_record *record,
 		es_inspect_decide_gathered(in, g, 1);
 	else if (es_gather_may_ask(g) && g->count >= ES_INITIAL_WINDOW_SEGMENTS)
 		es_inspect_ask(in, g);
-	/* What has come since leaves nothing open that a rule asks for. */
+	/* No rule may refuse it any more, after what has arrived since. */
 	else if (g->is_patient && !es_inspect_is_unfinished(in, g))
 		es_gather_renew(in->gathers, g, es_inspect_deadline(in));
 }
@@ -187,7 +191,10 @@ void es_inspect_gathers_forget(struct es_inspector *in)
 		es_gather_remove(in->gathers, g);
 	}
 	for (left = es_gather_count(in->gathers); left && (g = es_gather_oldest(in->gathers)); left--) {
-		/* Its socket gets nothing more, be it that the datapath does without us. */
+		/*
+		 * Its socket is being ended and gets nothing more, even from a datapath that serves without
+		 * the daemon.
+		 */
 		if (g->leaving == ES_GATHER_ENDING) {
 			es_gather_renew(in->gathers, g, es_inspect_deadline(in));
 			continue;
@@ -215,8 +222,7 @@ void es_inspect_gathers_due(struct es_inspector *in)
 			es_mark_clear(in->params->mark);
 		} else if (g->leaving && now_ms - g->left_ms < ES_LEAVE_MS) {
 			es_gather_renew(in->gathers, g, es_inspect_deadline(in));
-			/* Its server was in the middle of a system call, or the RST was dropped on its way.
-			 */
+			/* The server was in the middle of a system call, or the RST was dropped. */
 			if (g->leaving == ES_GATHER_ENDING)
 				es_inspect_leave_again(in, g);
 		} else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A request that is decided is given to its node: remembered, so that copies of it go there too, counted, and sent.
+ * Gives a decided request to its node: remembers it, so that copies of it go there, too, counts it and sends
+ * it.
  */
 #include "inspector/inspect/internal.h"
 
@@ -10,7 +11,7 @@ void es_inspect_remember(struct es_inspector *in, __u64 flow_hash, uint32_t cook
 	__u32 forgotten_ms = es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1,
 						   (__u8)target, order, es_inspect_now_ms(in));
 
-	/* Its client may still send it again, or the rest of it. */
+	/* The client of the forgotten one may still repeat it, or send the rest of it. */
 	if (forgotten_ms < in->cluster->conf->datapath.cookie_lifetime_s * 1000)
 		es_inspect_count(in, ES_WORKER_decisions_early);
 }

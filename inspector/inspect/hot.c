@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Counts by name what is asked for most, in places that are shared by hash. */
+/* Counts the content that is asked for most, by name, in sets chosen by hash. */
 #include <stdint.h>
 #include "inspector/inspect/hot.h"
 

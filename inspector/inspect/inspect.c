@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What becomes of a packet: a request in a single segment or gathered, new or repeated, is decided by the
- * service's policy. A first request is given to its node with request_handover() (inspector.c); what becomes
- * of a later one, on a connection that this node has, is in move.c. Nothing here waits, logs or takes a lock.
+ * Chooses a packet's way, by its record and by what the tables have of its request, and decides requests that
+ * are in one segment. A first request is given to its node (give.c); a later one stays or moves its
+ * connection (move.c). Nothing here waits, logs or takes a lock.
  */
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
 
-/* So many ticks of a worker (ES_TICK_S) are about an hour. */
+/* Ticks of a worker (ES_TICK_S) in about an hour. */
 #define ES_DECISION_SWEEP_TICKS 180000
 
-/* A request that came in one segment: decide it. Returns 0 if more of it is needed, @ret_wanted bytes if a
- * rule says so. */
+/*
+ * Decides a request that arrived in one segment. Returns 0 if more of it is needed: @ret_wanted bytes, if a
+ * rule has said so.
+ */
 static int es_inspect_single(struct es_inspector *in, const struct es_record *record,
 			     const struct es_ip_packet *packet, struct es_known *known, size_t *ret_wanted)
 {
@@ -58,7 +60,7 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 	return 1;
 }
 
-/* A first request that is decided comes again. Returns 0 if it is to be decided anew. */
+/* A first request that is decided arrives again. Returns 0 if it is to be decided anew. */
 static int es_inspect_first_again(struct es_inspector *in, const struct es_record *record,
 				  const struct es_ip_packet *packet, const struct es_known *known)
 {
@@ -74,7 +76,7 @@ static int es_inspect_first_again(struct es_inspector *in, const struct es_recor
 		es_inspect_doubt(in, packet->bytes, packet->len);
 		return 1;
 	}
-	/* A node that crashed with it: what it had is gone, and the client heard nothing. */
+	/* Its node has crashed: nothing is left of it there, and its client has heard nothing. */
 	if (es_health_state(in->params->health, decided->node) == ES_NODE_ABSENT)
 		return 0;
 	es_inspect_order(in, record, packet, decided, &order);
@@ -96,12 +98,15 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 		es_inspect_leave_again(in, known->gather);
 		return;
 	}
-	/* Queued on another CPU while its socket was being ended for this very request. */
+	/* Another CPU queued it while its socket was being ended for this very request. */
 	if (record->flow == ES_FLOW_HERE && es_decided_is_moved(&known->decided)) {
 		es_inspect_moved(in, record, packet, known);
 		return;
 	}
-	/* Repeated while it was decided: what rules say of it may take its body, which does not come again. */
+	/*
+	 * Its client repeated it while it was being decided. It is not decided again: a rule may need its
+	 * body for that, which the client does not repeat.
+	 */
 	if (record->flow == ES_FLOW_HERE && !known->gather &&
 	    es_inspect_stay_again(in, record, packet, known))
 		return;
@@ -123,7 +128,10 @@ static void es_inspect_later(struct es_inspector *in, const struct es_record *re
 	const struct es_decided *decided = &known->decided;
 	int is_decided = decided->order && (!known->gather || known->gather->given);
 
-	/* Before its connection is given away, it comes again; what a program has handed over hears its client itself. */
+	/*
+	 * Until its connection is given away, a segment is left to its client, which repeats it. A connection
+	 * that a program has handed over hears its client itself.
+	 */
 	if (es_inspect_is_layer4(in, record->service) && !(decided->order && decided->order->attempt))
 		return;
 	if (is_decided && decided->node == ES_NODE_REJECT) {
@@ -131,8 +139,10 @@ static void es_inspect_later(struct es_inspector *in, const struct es_record *re
 		return;
 	}
 	if (is_decided) {
-		/* The socket takes it when it comes again, and its node notes that urgent data may lie
-		 * behind. */
+		/*
+		 * The socket takes it when its client repeats it, and its node notes that urgent data may
+		 * follow.
+		 */
 		if (es_inspect_is_urgent(packet))
 			return;
 		es_inspect_count(in, ES_WORKER_followed);
@@ -144,8 +154,8 @@ static void es_inspect_later(struct es_inspector *in, const struct es_record *re
 }
 
 /*
- * The datapath took a segment for a first one; without timestamps 1 of 2,048 later ones looks like that
- * (cookie.h). A flow's packets come in order, so what is known of its request tells.
+ * Is it a later segment that the datapath took for a first one? Without timestamps, 1 of 2,048 looks like one
+ * (cookie.h). A flow's packets arrive in order, so the tables know its request then.
  */
 static int es_inspect_is_later(const struct es_record *record, const struct es_ip_packet *packet,
 			       const struct es_known *known)
@@ -157,7 +167,7 @@ static int es_inspect_is_later(const struct es_record *record, const struct es_i
 	return known->decided.order || (g && g->has_first && g->first_seq != packet->seg.seq);
 }
 
-/* A client closes its side without a request: what comes of that is for a server to say, and any will do. */
+/* A client closes its side before any request: that is for a server to answer, and any server will do. */
 static void es_inspect_fin(struct es_inspector *in, const struct es_record *record,
 			   const struct es_ip_packet *packet, const struct es_known *known)
 {
@@ -171,8 +181,8 @@ static void es_inspect_fin(struct es_inspector *in, const struct es_record *reco
 }
 
 /*
- * A client gives its connection up within its first request. It does so behind all that it has sent; who else
- * says so knows no sequence numbers.
+ * A client gives up its connection within its first request. Its RST has the number after all that it has
+ * sent; one that somebody else has made up has not.
  */
 static void es_inspect_client_reset(struct es_inspector *in, const struct es_ip_packet *packet,
 				    struct es_gather *g)
@@ -188,8 +198,10 @@ static void es_inspect_client_reset(struct es_inspector *in, const struct es_ip_
 	es_gather_remove(in->gathers, g);
 }
 
-/* What may be a later segment of another node's is asked about. Returns 1 if it is not, and then with @ret_first, as what it
- * is. */
+/*
+ * Has every node denied having the connection of this stray (earlier.h)? Then it is a first request: returns
+ * 1, with its record as one.
+ */
 static int es_inspect_is_first(struct es_inspector *in, const struct es_record *record,
 			       const struct es_ip_packet *packet, struct es_record *ret_first)
 {
@@ -232,7 +244,7 @@ enum es_course {
 	ES_COURSE_FIN,
 };
 
-/* Which way a packet goes. @is_earlier: it is the first segment of a connection that no node has (earlier.c) */
+/* Chooses a packet's way. @is_earlier: it is a first request that es_inspect_is_first() has found */
 static enum es_course es_inspect_course(const struct es_inspector *in, const struct es_record *record,
 					const struct es_ip_packet *packet, const struct es_known *known,
 					int is_earlier)
@@ -256,7 +268,7 @@ static enum es_course es_inspect_course(const struct es_inspector *in, const str
 	return packet->seg.flags & ES_TCP_FIN ? ES_COURSE_FIN : ES_COURSE_NONE;
 }
 
-/* One look at each table; what is done with the packet goes by that. */
+/* Looks at each table once, and goes the way that follows. */
 static void es_inspect_request(struct es_inspector *in, const struct es_record *record,
 			       const struct es_ip_packet *packet, int is_earlier)
 {
@@ -356,7 +368,7 @@ void es_inspect_late(struct es_inspector *in, const struct es_record *record, co
 		es_inspect_count(in, ES_WORKER_late);
 }
 
-/* Some sets a tick, so that all have their turn within an hour. */
+/* A few sets with each tick, so that each has its turn within an hour. */
 static void es_inspect_forget_old(struct es_inspector *in)
 {
 	for (__u32 i = in->decisions.count / ES_DECISION_SWEEP_TICKS + 1; i; i--) {

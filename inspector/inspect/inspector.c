@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The inspector itself, from its beginning to its end, and what it is told from outside: another cluster, where requests went. */
+/*
+ * The inspector's life, and what it learns from outside: another version of the cluster, and where requests
+ * have gone.
+ */
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
@@ -41,7 +44,7 @@ void es_inspector_fini(struct es_inspector *in)
 	es_raw_close(&in->raw);
 }
 
-/* Without memory the old table stays: it counts nothing that it has no place for. */
+/* Without memory, the old table stays; it counts nothing for services and nodes that it does not have. */
 static void es_inspector_renew_tally(struct es_inspector *in, const struct es_conf *conf)
 {
 	struct es_tally *next;
@@ -58,7 +61,7 @@ int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *c
 {
 	int rc;
 
-	/* Nodes and services may have other numbers. */
+	/* Nodes and services may have other numbers now. */
 	if (cluster->conf != in->cluster->conf) {
 		es_inspect_strays_forget(in);
 		es_inspect_fates_forget(in);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Keeps segments of requests that are not whole, or wait for something, in the gather table. */
+/*
+ * Keeps the segments of requests that are not whole, or that wait for their socket to be ended, in the gather
+ * table.
+ */
 #include <errno.h>
 #include "inspector/inspect/internal.h"
 

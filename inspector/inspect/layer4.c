@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Connections that nobody reads (inspect = never, policy = ring), as far as they are not simply this node's: it does not serve
- * them, or a rule says by the client's address who does. Decided once, as requests are, from the ACK that completes the handshake,
- * since the server may be who speaks first; or from the client's first bytes, if that ACK was lost. The datapath has promised to
- * make no socket of them by itself (ES_SETTLED_REFUSE), and gives those alone that cannot have been served anywhere.
+ * Connections whose bytes nobody reads (inspect = never, policy = ring), if they are not simply this node's:
+ * this node does not serve them, or a rule chooses their node by the client's address. Each is decided once,
+ * as a request is: by the ACK that completes the handshake, since the server may speak first, or by the
+ * client's first bytes, if that ACK was lost. The datapath has promised to make no socket of such a
+ * connection by itself (ES_SETTLED_REFUSE), and shows the inspector only those that cannot have been served
+ * anywhere.
  *
- * No client repeats such an ACK. So this node does, until the target says that it has the connection (ES_NACK_MADE), or refuses it.
+ * No client repeats such an ACK. So this node does, until the target says that it has the connection
+ * (ES_NACK_MADE), or refuses it.
  */
 #include <string.h>
 #include "inspector/inspect/internal.h"
 
 static const unsigned int es_layer4_again_ms[] = {50, 200, 1000};
 
-/* A connection that the datapath has just refused says so of all. */
+/* After the datapath has refused one connection, the service is taken for not served here for so long. */
 #define ES_LAYER4_UNSERVED_NS 1000000000ULL
 
 static unsigned long long es_layer4_due_ns(const struct es_inspector *in, unsigned int tries)
@@ -33,7 +36,7 @@ int es_inspect_layer4_route(struct es_inspector *in, unsigned int service, struc
 
 	if (in->now_ns < in->layer4.unserved_ns[service][family])
 		es_node_set_add(&request->avoid, in->cluster->self);
-	/* What a node of the version before makes no connection of, waits for its client's first bytes. */
+	/* A node of the version before makes no connection of an ACK: it can get the client's first bytes. */
 	for (unsigned int i = 0; es_layer4_is_handshake(packet) && i < in->cluster->conf->node_count; i++) {
 		if (i == in->cluster->self ||
 		    (atomic_load_explicit(&in->params->health->makes[i], memory_order_relaxed) &
@@ -80,11 +83,12 @@ void es_inspect_layer4_answered(struct es_inspector *in, __u64 flow_hash, unsign
 	}
 }
 
-void es_inspect_layer4_order(struct es_handover_order *order)
+/* Fills in what a request's order has from reading it. */
+static void es_layer4_order(struct es_handover_order *order)
 {
 	order->pin = ES_PIN_uninspected;
 	order->cost = 1;
-	/* This node has refused an attempt before the first one that is given away. */
+	/* The attempt before the first one that is given away is this node's own, which it has refused. */
 	if (!order->attempt)
 		order->attempt = 1;
 }
@@ -111,10 +115,12 @@ void es_inspect_layer4(struct es_inspector *in, const struct es_record *record,
 		return;
 	}
 	es_inspect_order(in, record, packet, decided, &order);
-	es_inspect_layer4_order(&order);
+	es_layer4_order(&order);
 	if (decided->is_first && es_health_state(in->params->health, decided->node) != ES_NODE_ABSENT) {
-		/* A program has handed it over, or an inspecting node before this one has given it away: its node
-		 * has the connection, and hears its client. */
+		/*
+		 * If a program has handed it over, or an inspecting node before this one has given it away,
+		 * its node has the connection, and hears the client itself.
+		 */
 		if (decided->order->attempt && !decided->is_inherited)
 			es_inspect_give_again(in, record, packet, &order, decided);
 		return;
@@ -143,7 +149,7 @@ static void es_layer4_again(struct es_inspector *in, struct es_layer4_case *c)
 	struct es_ip_packet packet;
 	struct es_decided decided;
 
-	/* With its first bytes, or back from its node, it may have gone on. */
+	/* With its first bytes, or after its node has refused it, it may have been given again. */
 	if (!es_inspect_is_mine(in, c->flow_hash) || es_ip_packet_parse(c->packet, c->len, &packet)) {
 		c->due_ns = 0;
 		return;
@@ -154,7 +160,7 @@ static void es_layer4_again(struct es_inspector *in, struct es_layer4_case *c)
 		c->due_ns = 0;
 		return;
 	}
-	es_inspect_layer4_order(&order);
+	es_layer4_order(&order);
 	decided.order->repeat = 1;
 	es_inspect_count(in, ES_WORKER_layer4_repeated);
 	es_inspect_send(in, &order, &packet, 0, c->node);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Later requests, on connections whose sockets are here. Each stays, that is, goes to the
- * socket, or moves its connection. A move has three steps: the datapath ends the local socket, if server and
- * client have nothing left for it, and says so (END); it looks again, until the socket is gone (GONE); only
- * then the request is handed over. Otherwise a connection that comes back soon would meet its own old socket,
- * and one whose server just spoke would have two.
+ * Later requests, on connections whose sockets are here. Each stays, that is, goes to the socket, or moves
+ * its connection. A move has three steps. The datapath ends the local socket, if neither server nor client
+ * has anything left for it, and says so (END); it looks again, until the socket is gone (GONE); only then is
+ * the request handed over. Otherwise a connection that returns soon would meet its own old socket, and one
+ * whose server has just spoken would have two sockets.
  */
 #include "inspector/inspect/internal.h"
 
-/* May this request leave, by its own form? What is no request beyond doubt is left alone. */
+/* Does the request's form let it leave? Only if it is a request beyond doubt. */
 static int es_move_is_safe(const struct es_handover_order *order)
 {
 	switch (order->pin) {
@@ -23,9 +23,9 @@ static int es_move_is_safe(const struct es_handover_order *order)
 }
 
 /*
- * Without a bus, two nodes may each take the other one for the home of the same content, until the last word has
- * reached both (policy/contents.h). A connection that was sent there and has come straight back does not go again for
- * a second.
+ * Without a bus, two nodes may each take the other one for the home of the same content, until the last word
+ * about it has reached both (policy/contents.h). A connection that was sent there, and came straight back,
+ * does not leave again for a second.
  */
 #define ES_LEFT_REST_MS 1000
 
@@ -51,7 +51,7 @@ static void es_left_for_content(struct es_inspector *in, const struct es_gather 
 		.at_ms = es_inspect_now_ms(in),
 		.moves = g->order.moves,
 	};
-	/* Who has it meanwhile may not know. */
+	/* The other node may not know that it is the home now. */
 	es_contents_tell(in->cluster->contents[g->order.service], g->order.content, in->now_ns);
 }
 
@@ -75,13 +75,13 @@ static unsigned int es_move_target(struct es_inspector *in, __u64 flow_hash,
 	}
 	if (target == ES_ROUTE_REJECT && es_move_is_safe(order))
 		return ES_NODE_REJECT;
-	/* The node has the connection: it may be no target for new ones, and still goes on with this. */
+	/* This node has the connection, and goes on with it even if it is not a target for new ones. */
 	return target < 0 || !es_move_is_safe(order) ? in->cluster->self : (unsigned int)target;
 }
 
 /*
- * It takes the place of the one before on its connection, which the node's own count has: were it counted on top of that, a
- * node would seem to have more requests in hand than it has connections.
+ * The request replaces the connection's request before it, which the node's load already counts. If this one
+ * were added, a node would seem to have more requests in hand than connections.
  */
 static void es_note_stayed(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
 			   const struct es_handover_order *order)
@@ -116,9 +116,10 @@ static void es_stay_gathered(struct es_inspector *in, struct es_gather *g)
 }
 
 /*
- * Ask the datapath to end the socket; es_inspect_left() goes on. Until then nobody has the connection, and
- * this thread may not run, or hang with another request: who asks meanwhile whose it is must not hear that it
- * is nobody's. A decision for another first byte says so, for ES_STRAY_ON_ITS_WAY_MS, and nothing else.
+ * Asks the datapath to end the socket; es_inspect_left() goes on from there. Until then nobody has the
+ * connection, and this thread may be suspended, or hang in another request. A node that asks meanwhile whose
+ * the connection is must not hear that it is nobody's. So a decision about another first byte is put into the
+ * table, which says just that, for ES_STRAY_ON_ITS_WAY_MS.
  */
 static void es_leave(struct es_inspector *in, struct es_gather *g, unsigned int target)
 {
@@ -130,7 +131,10 @@ static void es_leave(struct es_inspector *in, struct es_gather *g, unsigned int 
 	es_inspect_leave_again(in, g);
 }
 
-/* The question may have been lost, or the answer have found no room. A second answer finds nothing to do. */
+/*
+ * The question may have been lost, or its answer have found no room in the ring. A second answer does no
+ * harm.
+ */
 void es_inspect_leave_again(struct es_inspector *in, const struct es_gather *g)
 {
 	struct es_handover_order order = {.kind = ES_HANDOVER_END, .service = g->order.service};
@@ -190,7 +194,7 @@ int es_inspect_stay_again(struct es_inspector *in, const struct es_record *recor
 
 void es_inspect_left(struct es_inspector *in, const struct es_record *record, struct es_gather *g)
 {
-	/* Given up meanwhile, or answered twice: the client retransmits. */
+	/* It was given up meanwhile, or answered twice: the client repeats it. */
 	if (!g || !g->leaving)
 		return;
 	if ((double)in->now_ns / 1e6 - g->left_ms >= ES_LEAVE_MS) {
@@ -203,7 +207,7 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, st
 		es_inspect_leave_again(in, g);
 		return;
 	}
-	/* An answer to an earlier question. */
+	/* That answers an earlier question. */
 	if ((record->kind == ES_RECORD_ENDED) != (g->leaving == ES_GATHER_ENDING))
 		return;
 	if (record->kind == ES_RECORD_KEPT) {
@@ -227,7 +231,9 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, st
 	es_inspect_given(in, g);
 }
 
-/* Has its client heard the new socket? Then that hears the segment, too, as all nodes do. */
+/*
+ * Has the client heard the new socket? Then that socket gets the segment from the network, as all nodes do.
+ */
 static int es_moved_is_heard(const struct es_handover_order *order, const struct es_ip_packet *packet)
 {
 	return packet->seg.has_ts &&
@@ -242,7 +248,7 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 	struct es_handover_order order;
 
 	if (!es_decided_is_moved(decided)) {
-		/* An earlier daemon's: only it knew the connection. */
+		/* An earlier daemon has moved it, and only that one knew the connection. */
 		es_inspect_count(in, ES_WORKER_move_forgotten);
 		es_inspect_refuse(in, packet->bytes, packet->len);
 		return;
@@ -258,11 +264,14 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		return;
 	}
 	if (es_health_state(in->params->health, (unsigned int)target) == ES_NODE_ABSENT) {
-		/* It crashed, and the client has no answer: another node goes on with the connection. */
+		/*
+		 * Its node has crashed, and the client has no answer: another node goes on with the
+		 * connection.
+		 */
 		struct es_request_view request = {.flow_hash = record->flow_hash, .current = -1};
 
 		if (record->kind != ES_RECORD_FIRST)
-			return; /* its first segment comes too, and brings it to a node */
+			return; /* its first segment will be repeated, too, and bring it to a node */
 		target = order.attempt < ES_ATTEMPTS_MAX
 				 ? es_route_fallback(&in->router, order.service, &request, in->now_ns)
 				 : -1;

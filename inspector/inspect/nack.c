@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What comes back to the worker's socket: requests that their target refused (NACK), whole, which are given
- * to another node, and the kernels' word that a message was not received.
+ * Reads what comes back to the worker's socket: NACKs, with which a target returns a whole request that is
+ * then given to another node, and the kernel's word that a message did not arrive.
  */
 #include <errno.h>
 #include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
 
-/* How long a node that refused a request is left alone. */
+/* For how long a node that has refused a request gets no others. */
 #define ES_SUSPEND_NS 1000000000ULL
 
-/* After so many attempts a node is not asked once more. */
+/* After so many attempts, a node that asks for another one does not get it. */
 #define ES_ATTEMPTS_RETRY_MAX 32
 
 /*
- * Is this attempt of a request still the one that counts? After the next one has begun, its node's word is
- * about something that is over: that node has refused it before, or another one has it by now. @attempt: of a
- * NACK it may be a later one than this node's, which the target knows from an inspecting node before.
+ * Is this attempt of a request still the current one? After the next one has begun, a node's word on this one
+ * means nothing: the node has refused it before, or another node has the request by now. A NACK's @attempt
+ * may be later than this node's, if the target knows it from a former inspecting node.
  */
 static int es_inspect_is_open(const struct es_decided *decided, unsigned int node, unsigned int attempt)
 {
 	return decided->is_first && decided->node == node && attempt >= decided->order->attempt;
 }
 
-/* The node for a request that came back from @node, whose head may be in more segments than this one. @avoid: none of
- * these */
+/*
+ * The node for a request that came back from @node. Its head may span more segments than this one. @avoid:
+ * nodes that it must not be
+ */
 static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, const struct es_ip_packet *packet,
 				  unsigned int node, struct es_node_set avoid,
 				  struct es_handover_order *order)
@@ -34,7 +36,7 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 		.current = -1,
 		.client = &packet->flow.client,
 		.client_port = es_ntohs(packet->flow.client_port),
-		.truncated = 1, /* what was gathered of it is not here any more */
+		.truncated = 1, /* the other segments that were gathered are not here any more */
 		.avoid = avoid,
 		.attempts = order->attempt,
 		.before = node,
@@ -58,10 +60,10 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 }
 
 /*
- * A request that its node refused, or that did not arrive there: it came back, so it is decided again without
- * more state kept for it than its attempt. The node's own word, or the kernels', is that it has no socket for
- * it, and will make none of this attempt.
- * @reason: 0 if it did not arrive; @missing: bytes at the end of @packet that did not come back
+ * Decides again about a request that its node has refused, or that did not arrive there. The request came
+ * back, so nothing of it is kept but the number of its attempt. By the node's own word, or the kernel's, it
+ * has no socket for the request, and will make none for this attempt.
+ * @reason: 0 if it did not arrive; @missing: bytes at the end of the request that did not come back
  */
 static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, unsigned int node,
 				    enum es_nack_reason reason, const struct es_ip_packet *packet,
@@ -80,7 +82,7 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 		es_inspect_count(in, ES_WORKER_nack_late);
 		return;
 	}
-	/* What its kernel says is about one message; of another one that was sent there nothing is known. */
+	/* The kernel's word is about one message. If another one was sent, nothing is known of that. */
 	if (!reason && (decided.order->repeat || decided.is_inherited))
 		return;
 	if (is_layer4)
@@ -90,14 +92,15 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
-	/* That node may have executed it, and its client has not heard so. */
+	/* That node may have executed it, and the client may not have heard the answer. */
 	if (reason == ES_NACK_DOUBTFUL) {
 		es_inspect_doubt(in, packet->bytes, packet->len);
 		return;
 	}
 	/*
-	 * Whether the node or the client is why, one request does not say, so no other client loses the node. A program that holds
-	 * packets back may let go of it later: what must not be executed twice, is not tried.
+	 * One request does not tell whether the node or the client is why, so the node stays a target for
+	 * other clients. A program that holds back packets may let them go later; so an unsafe request is not
+	 * tried again.
 	 */
 	if (reason == ES_NACK_VANISHED) {
 		int is_own = es_inspect_fate_vanished(in, order->service, packet, flow_hash, node, &avoid);
@@ -120,13 +123,15 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 					      in->now_ns + ES_SUSPEND_NS);
 		else if (reason != ES_NACK_VANISHED)
 			es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
-		/* An earlier daemon may have made a later attempt, which is under way to the same node. A FIN
-		 * before any request is for the server here, or for none. */
+		/*
+		 * An earlier daemon may have made a later attempt, which is under way to the same node. A FIN
+		 * before any request is for the server of this node, or for none.
+		 */
 		target = order->attempt > ES_ATTEMPTS_MAX || decided.is_inherited || !is_movable
 				 ? -1
 				 : es_inspect_route_again(in, flow_hash, packet, node, avoid, order);
 	}
-	/* Where nobody else is, it may have been chance. */
+	/* Without another node it is tried there again: the loss may have been chance. */
 	if (target == -1 && reason == ES_NACK_VANISHED && order->attempt <= ES_ATTEMPTS_MAX &&
 	    !decided.is_inherited && is_movable)
 		target = (int)node;
@@ -135,7 +140,7 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 				  packet->seg.seq + packet->seg.len + (uint32_t)missing, order);
 		return;
 	}
-	if (target == ES_ROUTE_MORE) /* its client's first bytes are tried with other nodes */
+	if (target == ES_ROUTE_MORE) /* other nodes are tried with its client's first bytes */
 		return;
 	if (target < 0) {
 		es_inspect_refuse(in, packet->bytes, packet->len);
@@ -143,7 +148,7 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 	}
 	order->unsafe = (uint8_t)es_inspect_packet_is_unsafe(in, order->service, packet);
 	if (decided.is_inherited && target == (int)node)
-		; /* which attempt is the last one is still not known */
+		; /* it is still not known which attempt is the last one */
 	else if (order->moved)
 		es_inspect_note(in, flow_hash, cookie, packet->seg.seq, (unsigned int)target, order);
 	else
@@ -208,7 +213,7 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover_ba
 	es_inspect_again(in, nack->source, (enum es_nack_reason)nack->nack, &packet, &order, 0);
 }
 
-/* Of whose clients a message is, as far as it is quoted. */
+/* The family of the clients that a quoted message is about. */
 static unsigned int es_message_family(const struct es_handover_back *back)
 {
 	if (back->header.kind == ES_HANDOVER_STRAYS || back->header.kind == ES_HANDOVER_STRAYS6)
@@ -217,10 +222,10 @@ static unsigned int es_message_family(const struct es_handover_back *back)
 }
 
 /*
- * Nobody takes handovers there, as one of the last messages says that is quoted with its MAC: anybody could send another
- * error. The request goes to another node, at once if the error quotes it whole (an
- * ICMP error has 576 bytes at most, RFC 1812 section 4.3.2.3), else when its client sends it again. Not so a
- * request that was repeated: of its first message nothing is known, and the node may have served it.
+ * A node does not take handovers: an ICMP error says so that quotes one of the last messages with its MAC,
+ * which nobody else could. The request goes to another node: at once, if the error quotes all of it (it has
+ * 576 bytes at most, RFC 1812 section 4.3.2.3), else when its client repeats it. A message that was itself a
+ * repetition proves nothing: its first copy may have arrived, and been served.
  */
 static void es_inspect_unreachable(struct es_inspector *in, struct es_handover_back *back)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a request's node is told of it (struct es_handover_order): the handshake's options, where the next
- * request begins, what this one costs, and whether its response is to be measured.
+ * Fills in what a request's node is told about it (struct es_handover_order): the handshake's options, where
+ * the next request begins, what this one costs, and whether to measure its response.
  */
 #include <string.h>
 #include "inspector/inspect/internal.h"
 #include "kmod/core/cookie.h"
 
-/* What the handshake agreed on, as the cookie in the first segment's acknowledgment tells. */
+/* The handshake's options, which the cookie in the first segment's acknowledgment has. */
 static void es_order_options(const struct es_inspector *in, const struct es_ip_packet *packet,
 			     struct es_tcp_options *ret)
 {
@@ -31,7 +31,7 @@ void es_inspect_order(const struct es_inspector *in, const struct es_record *rec
 	ret->tsecr = packet->seg.tsecr;
 	if (es_inspect_is_new(record->flow)) {
 		es_order_options(in, packet, &ret->options);
-		/* Its node has crashed: what is under way there yet is of an attempt before. */
+		/* If its node has crashed, messages of the attempt before may still be under way. */
 		if (decided->is_first)
 			ret->attempt = decided->order->attempt + 1;
 		return;
@@ -41,7 +41,7 @@ void es_inspect_order(const struct es_inspector *in, const struct es_record *rec
 	ret->moves = record->moves;
 }
 
-/* Where the next request on the connection will start; only services that inspect every request ask. */
+/* Where the connection's next request will begin. Only a service that inspects every request needs that. */
 static void es_order_bound(const struct es_inspector *in, const struct es_request_view *request,
 			   uint32_t first_seq, struct es_handover_order *order)
 {
@@ -54,16 +54,16 @@ static void es_order_bound(const struct es_inspector *in, const struct es_reques
 	order->request_flags = boundary.is_head ? ES_REQUEST_F_HEAD : 0;
 	order->pin = (uint8_t)boundary.pin;
 	/*
-	 * The end of its response is read then, and so the node that serves can count it. One of the version before
-	 * would take what HEAD gets for the content's length.
+	 * The serving node reads to the end of the response, so it can count the bytes. A node of the version
+	 * before would take the length in an answer to HEAD for the content's.
 	 */
 	if (boundary.pin == ES_PIN_none && !boundary.is_head)
 		order->request_flags |= ES_REQUEST_F_MEASURE | ES_REQUEST_F_STATUS;
 }
 
 /*
- * What serving it costs, for the node that does; and its length, if that should be learned. Where only first
- * requests are inspected, nobody knows when one is over: a node's load is its connections then.
+ * The cost of serving the request, and its URL, whose length is to be learned. Where only first requests are
+ * inspected, nobody knows when one is over, so a node's load is its number of connections.
  */
 static void es_order_weigh(const struct es_inspector *in, const struct es_request_view *request,
 			   struct es_handover_order *order)
@@ -76,7 +76,7 @@ static void es_order_weigh(const struct es_inspector *in, const struct es_reques
 		(uint8_t)es_inspect_is_unsafe(in, order->service, request->head, request->text, request->len);
 }
 
-/* A request that is decided for the first time; its bounds are known. */
+/* Called once the request's bounds are known, and only when it is decided for the first time. */
 static void es_order_measure(struct es_inspector *in, const struct es_request_view *request,
 			     struct es_handover_order *order)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Marks, the table of requests that have ended daemons, and the message about them. Who writes and reads
- * these is the worker, the keeper and daemon/poison.c.
+ * Marks, the table of requests that have ended daemons, and the message about them. The workers, the keeper
+ * and daemon/poison.c write and read these.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -41,7 +41,7 @@ __u64 es_poison_request(const struct es_sipkey *key, const uint8_t *packet, size
 	__u64 word = 0, hash;
 	size_t left;
 
-	/* Of the packet, as much as a mark keeps: with many headers that is less of the request. */
+	/* As much of the packet as a mark keeps; the more headers, the less of the request. */
 	if (len > ES_MARK_BYTES)
 		len = ES_MARK_BYTES;
 	if (!ip_len || len < ip_len + TCP_HEADER)
@@ -76,7 +76,7 @@ int es_poison_of_mark(const struct es_mark *mark, const struct es_sipkey *key, s
 	ret_poison->flow_hash = mark->flow_hash;
 	ret_poison->request = es_poison_request(key, packet, len);
 	ret_poison->service = mark->service;
-	/* With many options of IPv6 the TCP header may lie behind what is kept. */
+	/* With many options of IPv6, the TCP header may lie beyond what is kept. */
 	if (!ip_len || len < ip_len + TCP_HEADER)
 		return 0;
 	es_ip_addresses(packet, &ret_poison->client, &service);
@@ -88,8 +88,7 @@ static int is_known(const struct es_poison *poison, unsigned long long now_ns)
 {
 	__u64 at_ns = __atomic_load_n(&poison->at_ns, __ATOMIC_ACQUIRE);
 
-	/* Another machine's boot may have left its clock in a table that was taken over: never, but it costs
-	 * nothing. */
+	/* A table that was taken over could have another boot's clock: never, but the check costs nothing. */
 	return at_ns && at_ns <= now_ns && now_ns - at_ns < ES_POISON_HOLD_NS;
 }
 

@@ -3,9 +3,9 @@
 #define ES_POISON_H
 
 /*
- * Requests that end daemons (kmod/core/poison.h): marks, what is made of them, and the message that tells the
- * other nodes. Nothing here allocates or takes a lock: the keeper, a child of a process with threads, uses it
- * too.
+ * Requests that end daemons (kmod/core/poison.h): marks, the table that is made of them, and the message that
+ * tells the other nodes. Nothing here allocates or takes a lock, since the keeper, a child of a process with
+ * threads, uses it, too.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "kmod/core/handover.h"
 #include "kmod/core/poison.h"
 
-/* So much of a request's bytes is compared. */
+/* How many of a request's bytes are compared. */
 #define ES_POISON_REQUEST_BYTES 900
 
 /* es_mark_set() - @packet is inspected from now on, until es_mark_clear(). @mark: NULL does nothing. */
@@ -25,34 +25,39 @@ void es_mark_clear(struct es_mark *mark);
  * nodes. */
 __u64 es_poison_request(const struct es_sipkey *key, const uint8_t *packet, size_t len);
 
-/* es_poison_of_mark() - what a worker was busy with. Returns 0, or -ENOENT if it was idle, or
- * busy with a question of the operator's, which has no packet. @ret_poison's node
- * and time are the caller's to fill in. */
+/**
+ * es_poison_of_mark() - the request that a worker was busy with
+ * Returns 0, or -ENOENT if it was idle, or busy with an operator's question, which has no packet. The caller
+ * fills in @ret_poison's node and time.
+ */
 int es_poison_of_mark(const struct es_mark *mark, const struct es_sipkey *key, struct es_poison *ret_poison);
 
 /**
  * es_poison_note() - remember it; control thread
- * Takes the place of the same request's, else an empty or the oldest one. Returns 1 if it is new, else 0.
+ * Takes an empty place, else the oldest one. Returns 1, or 0 if it is known already.
  */
 int es_poison_note(struct es_poisons *poisons, const struct es_poison *poison, unsigned long long now_ns);
 
-/* es_poison_forget() - that daemon goes on after all: what is known of it as hung is none; control thread */
+/* es_poison_forget() - the daemon that hung with it goes on after all, so it is not poison; control thread */
 void es_poison_forget(struct es_poisons *poisons, const struct es_poison *poison, unsigned long long now_ns);
 
-/* es_poison_find() - is it a request of this flow, or one with these bytes? NULL if not. */
+/* es_poison_find() - poison of this flow, or with these bytes; NULL if there is none */
 const struct es_poison *es_poison_find(const struct es_poisons *poisons, __u64 flow_hash, __u64 request,
 				       unsigned long long now_ns);
 
-/* es_poison_is_known() - the same for a packet; @key: of es_poison_request(); @poisons may be NULL: none are known */
+/**
+ * es_poison_is_known() - the same for a packet; @key: of es_poison_request(); @poisons may be NULL: none are
+ * known
+ */
 int es_poison_is_known(const struct es_poisons *poisons, const struct es_sipkey *key, __u64 flow_hash,
 		       const uint8_t *packet, size_t len, unsigned long long now_ns);
 
-#define ES_POISON_MESSAGE_VERSION 2 /* of what begins with ES_LOADS_MAGIC; 1 is struct es_loads_message */
+#define ES_POISON_MESSAGE_VERSION 2 /* version 1 with ES_LOADS_MAGIC is struct es_loads_message */
 
 /**
- * struct es_poison_message - in network byte order; a datagram to the handover port of each other node
- * The datapath lets it pass to the socket of loads. Authentic by SipHash-2-4 under the handover key; fresh by
- * the wall clock, in nanoseconds, which nodes share to two minutes: what is told again does no harm.
+ * struct es_poison_message - in network byte order; a datagram to the handover port of each other node The
+ * datapath lets it pass to the socket of loads. Authentic by SipHash-2-4 under the handover key. Fresh by the
+ * wall clock, in nanoseconds, within two minutes: a repeated message does no harm.
  */
 struct es_poison_message {
 	__be32 magic;
@@ -73,7 +78,7 @@ _Static_assert(sizeof(struct es_poison_message) == sizeof(struct es_handover), "
 void es_poison_message_make(const struct es_poison *poison, unsigned int self, const struct es_sipkey *key,
 			    unsigned long long wall_ns, struct es_poison_message *ret_message);
 
-/* es_poison_message_read() - returns 0, or -EBADMSG for what is not authentic, old, or of no other node */
+/* es_poison_message_read() - returns 0, or -EBADMSG if it is not authentic, too old, or not another node's */
 int es_poison_message_read(const void *data, size_t len, unsigned int self, unsigned int node_count,
 			   const struct es_keys *keys, unsigned long long wall_ns,
 			   struct es_poison *ret_poison);

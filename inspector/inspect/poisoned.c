@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Requests that have ended a daemon, here or on another node: nobody reads them, nor asks a rule, a plugin or
- * a policy about them. They are served as without a daemon, by the node that the ring gives them to, or
- * refused.
+ * Requests that have ended a daemon, here or on another node: nobody reads them, or asks a rule, a plugin or
+ * a policy about them. They are served as without a daemon, by the node that the ring names, or refused.
  */
 #include "inspector/inspect/internal.h"
 
-/* The next may be another request that ends a daemon; those that are known came too fast. */
+/* Daemons have ended too fast: the next first request may be another one that ends a daemon. */
 static int es_inspect_is_storm(const struct es_inspector *in, const struct es_record *record)
 {
 	return es_inspect_is_new(record->flow) && in->params->poisons &&
 	       in->now_ns < in->params->poisons->storm_until_ns;
 }
 
-/* Give what has been gathered of it to the node, or to the socket that is here. */
+/* Gives all that has been gathered of it to the node, or to the socket that is here. */
 static void es_poison_serve_gathered(struct es_inspector *in, struct es_gather *g)
 {
 	struct es_request_view request = {.flow_hash = g->flow_hash, .current = -1};
@@ -36,7 +35,7 @@ static void es_poison_serve_gathered(struct es_inspector *in, struct es_gather *
 	es_gather_remove(in->gathers, g);
 }
 
-/* A first request: again to the node that it was given to, or to the ring's. */
+/* Gives a first request to its node again, or to the ring's. */
 static void es_poison_serve_first(struct es_inspector *in, const struct es_record *record,
 				  const struct es_ip_packet *packet, const struct es_decided *decided,
 				  struct es_handover_order *order)
@@ -72,7 +71,7 @@ static void es_poison_serve(struct es_inspector *in, const struct es_record *rec
 	order.unsafe = (uint8_t)es_inspect_bytes_are_unsafe(
 		in, record->service, (const char *)es_ip_packet_payload(packet), packet->seg.len);
 	if (record->flow == ES_FLOW_HERE) {
-		/* It stays, and is read no more. */
+		/* Its connection stays, and is not read any more. */
 		if (record->kind == ES_RECORD_FIRST)
 			es_inspect_move(in, record, packet, known, &order, (int)in->cluster->self);
 		return;
@@ -81,7 +80,7 @@ static void es_poison_serve(struct es_inspector *in, const struct es_record *rec
 		es_poison_serve_first(in, record, packet, decided, &order);
 		return;
 	}
-	/* What comes before the first segment comes again. */
+	/* A segment that arrives before the first one will be repeated. */
 	if (!decided->order || decided->node == ES_NODE_REJECT)
 		return;
 	order.kind = ES_HANDOVER_FOLLOW;
@@ -111,7 +110,7 @@ void es_inspect_poison(struct es_inspector *in, const struct es_record *record,
 		es_poison_serve_gathered(in, g);
 		return;
 	}
-	/* Without its first segment there is nothing to be served: all of it comes again. */
+	/* Without its first segment it cannot be served; all of it will be repeated. */
 	if (g) {
 		es_gather_remove(in->gathers, g);
 		known->gather = NULL;

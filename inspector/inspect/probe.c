@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Asks the client of an open connection here whether it still has that, as the datapath wants to know
- * (kmod/core/challenges.h): by a keep-alive probe, which a client answers however idle it is. The answer is the socket's.
+ * Asks the client of an open connection here whether it still has that connection, since the datapath wants
+ * to know (kmod/core/challenges.h). The question is a keep-alive probe, which a client answers however idle
+ * the connection is; the socket gets the answer.
  */
 #include "inspector/inspect/internal.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Requests that a rule refuses are answered here, without a socket: one segment with status, reason and FIN.
- * The decision table remembers it twice: for a client that did not hear it, and, under what one that did
- * acknowledges, so that the datapath acknowledges and drops what else comes (ES_REJECT_LINGER_MS).
+ * Answers requests that a rule refuses, without a socket: by one segment with status, reason and FIN. The
+ * decision table remembers the answer twice: for a client that has not heard it, and, under what a client
+ * acknowledges that has heard it, so that the datapath acknowledges and drops whatever else that sends
+ * (ES_REJECT_LINGER_MS).
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,7 @@ void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const
 		es_inspect_count(in, ES_WORKER_send_failed);
 }
 
-/* The datapath does not see it, and is to repeat it. */
+/* The datapath does not see this RST, and has to repeat it if need be. */
 static void es_inspect_note_reset(struct es_inspector *in, const struct es_ip_packet *packet)
 {
 	__u64 flow_hash = es_flow_hash(&in->keys.ring, in->keys.ring_seed, &packet->flow);
@@ -27,7 +28,6 @@ static void es_inspect_note_reset(struct es_inspector *in, const struct es_ip_pa
 	__atomic_store_n(in->params->reset_ns, in->now_ns, __ATOMIC_RELAXED);
 }
 
-/* Tell the client at once, instead of letting it retransmit into silence. */
 void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
 {
 	struct es_ip_packet packet;
@@ -42,8 +42,7 @@ void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
 
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)
 {
-	/* Nodes that are not sure of their membership will be, or others will have their place,
-	 * in a moment. */
+	/* Nodes that are not sure of their membership will soon be sure, or others will have their place. */
 	if (es_health_is_unsure(in->params->health, in->now_ns)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
@@ -52,7 +51,10 @@ void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len
 	es_inspect_reset(in, bytes, len);
 }
 
-/* One segment, with timestamps, for any client of IPv6; and for those of IPv4 but the few who announce less than 1300 bytes. */
+/*
+ * The answer is one segment, with timestamps, for any client of IPv6, and for all of IPv4 but the few that
+ * announce less than 1,300 bytes.
+ */
 #define ES_ANSWER_SIZE 1208
 #define ES_ANSWER_HEAD 208
 _Static_assert(ES_ANSWER_HEAD + ES_CONF_PAGE_MAX <= ES_ANSWER_SIZE, "a page is a segment");
@@ -96,7 +98,10 @@ static void es_answer_date(unsigned long long at_s, char *text, size_t size)
 		text[0] = 0;
 }
 
-/* Does the client take a segment with the whole body? Its cookie tells a class of MSS, and none where the connection is an open one. */
+/*
+ * Does the client take a segment with the whole body? A first request's cookie tells its class of MSS; of an
+ * open connection it is not known.
+ */
 static int has_room(const struct es_handover_order *order)
 {
 	size_t len = order->rejection.body ? strlen(order->rejection.body) : 0;
@@ -104,8 +109,11 @@ static int has_room(const struct es_handover_order *order)
 	return !order->options.mss || ES_ANSWER_HEAD + len + ES_TIMESTAMP_OPTION_LEN <= order->options.mss;
 }
 
-/* @ret_body: of these, bytes of the body. RFC 9110: 6.6.1 (Date), 15.6.4 (503), 10.2.3 (Retry-After). A response to HEAD has no
- * body, and says how long it would be. */
+/*
+ * Writes the answer, and returns its length; @ret_body: how much of that is the body's. RFC 9110: 6.6.1
+ * (Date), 15.6.4 (503), 10.2.3 (Retry-After). A response to HEAD has no body, and says how long the body
+ * would be.
+ */
 static size_t es_answer_text(const struct es_handover_order *order, char *text, size_t *ret_body)
 {
 	const struct es_rejection *rejection = &order->rejection;
@@ -115,7 +123,7 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text, 
 	int len = rejection->body && has_room(order)
 			  ? snprintf(body, sizeof(body), type ? "%s" : "%s\n", rejection->body)
 			  : snprintf(body, sizeof(body), "%u %s\n", rejection->status, reason);
-	/* RFC 8446 section 6: a fatal alert, access_denied, in the clear as no key is agreed on. */
+	/* RFC 8446 section 6: a fatal alert, access_denied, in the clear, since there is no key yet. */
 	static const char alert[] = {21, 3, 3, 0, 2, 2, 49};
 
 	*ret_body = 0;
@@ -142,7 +150,7 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text, 
 				len, retry, rejection->is_head ? "" : body);
 }
 
-/* Returns the answer's length, which is the same each time. */
+/* Returns the answer's length, which is the same for each copy. */
 static size_t es_answer_send(struct es_inspector *in, const struct es_ip_packet *packet,
 			     const struct es_handover_order *order, uint32_t ack, size_t *ret_body)
 {
@@ -162,7 +170,7 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 	struct es_handover_order answered = *order;
 	size_t len, body;
 
-	/* As with a request that moved its connection away: this node answers for its retransmissions. */
+	/* As for a request that has moved its connection: this node answers its repetitions. */
 	answered.moved = 1;
 	answered.next_request_seq = end_seq;
 	answered.rejection.at_s = es_wall_ns() / 1000000000ULL;
@@ -182,7 +190,7 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 						   .decided_ns = in->began_ns,
 						   .status = order->rejection.status,
 						   .bytes = body});
-	/* Whatever the client sends when it has the answer acknowledges it; the datapath drops it then. */
+	/* Whatever the client sends after the answer acknowledges it; the datapath drops that. */
 	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack + (uint32_t)len, end_seq - 1,
 			      ES_NODE_REJECT, NULL, es_inspect_now_ms(in));
 }
@@ -201,8 +209,10 @@ void es_inspect_reject_again(struct es_inspector *in, const struct es_record *re
 	uint32_t ack = order->next_request_seq;
 	size_t body;
 
-	/* More of a body, sent before the answer came. That may be lost, so it goes with each acknowledgment
-	 * until the client has it. */
+	/*
+	 * It has sent more of a body before it has the answer. That may have been lost, so it goes with each
+	 * acknowledgment.
+	 */
 	if (record->kind != ES_RECORD_FIRST)
 		ack = packet->seg.seq + packet->seg.len + !!(packet->seg.flags & ES_TCP_FIN);
 	es_inspect_count(in, ES_WORKER_repeated);

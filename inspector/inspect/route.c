@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Asks content rules, plugins and the policy in this order, and gives each the view that it may have. */
+/* Asks content rules, plugins and the policy, in this order, and shows each what it may see. */
 #include <errno.h>
 #include <string.h>
 #include "inspector/inspect/route.h"
@@ -105,8 +105,10 @@ void es_request_describe(struct es_request_view *request, const struct es_http_h
 	}
 }
 
-/* The nodes at @now_ns, as @service may use them for clients of that family. Their state is looked at each time, as a NACK
- * may just have changed it; their load once for all packets of a batch. */
+/*
+ * The nodes at @now_ns, as @service may use them for clients of that family. Their state is read each time,
+ * since a NACK may just have changed it; their load, once for a batch of packets.
+ */
 static void es_router_look(struct es_router *router, unsigned int service, unsigned int family,
 			   unsigned long long now_ns)
 {
@@ -137,7 +139,7 @@ static void es_router_look(struct es_router *router, unsigned int service, unsig
 	}
 }
 
-/* The nodes that must not get it: those on which the service is not, and those that @request avoids. */
+/* The nodes that must not get it: those without the service, and those that @request avoids. */
 static struct es_node_set es_router_barred(const struct es_router *router, unsigned int service,
 					   const struct es_request_view *request)
 {
@@ -177,8 +179,8 @@ static void es_explain_rank(const struct es_conf_service *service, const struct 
 }
 
 /*
- * No node is left for a first request: rather than to refuse it, it is given to one that has refused something, or was
- * not reached, a moment ago; to each of them once.
+ * If no node is left for a first request, it is not refused, but given to one that has refused something, or
+ * was not reached, a moment ago; to each of those once.
  */
 static void es_router_spare(struct es_router *router, const struct es_request_view *request,
 			    unsigned int family, struct es_node_set barred, unsigned long long now_ns)
@@ -246,7 +248,7 @@ static void es_rate_reject(const struct es_rate_limit *limit, unsigned int after
 	ret_rejection->by = limit->by;
 }
 
-/* Has its client none left? It is counted when it has a node, and not when it comes back from that. */
+/* Has the client no request left? A request is counted later, when it has a node, and once only. */
 static int es_route_rate(const struct es_router *router, const struct es_request_view *request,
 			 const struct es_cluster_view *view, struct es_rejection *ret_rejection)
 {
@@ -279,7 +281,7 @@ int es_route_is_over(const struct es_router *router, const struct es_request_vie
 	return 1;
 }
 
-/* What the rules make of a request: ES_RULES_PASS, ES_ROUTE_REJECT or a node. They know HTTP/1.x only. */
+/* The rules' word on a request: ES_RULES_PASS, ES_ROUTE_REJECT or a node. They know HTTP/1.x only. */
 static int es_route_rules(struct es_router *router, unsigned int service, struct es_request_view *request,
 			  const struct es_cluster_view *view, struct es_rejection *ret_rejection)
 {
@@ -301,7 +303,7 @@ static int es_route_rules(struct es_router *router, unsigned int service, struct
 	return ES_ROUTE_REJECT;
 }
 
-/* The plugins' word, as es_route() says it; -1 if the policy has it, within @request's nodes then. */
+/* The plugins' word, as es_route() returns it; -1: the policy decides, among @request's nodes. */
 static int es_route_plugins(struct es_router *router, unsigned int service, struct es_request_view *request,
 			    const struct es_cluster_view *view, struct es_rejection *ret_rejection)
 {
@@ -338,13 +340,13 @@ static int es_route_decide(struct es_router *router, unsigned int service, struc
 	*view->why = ES_MOVE_LOCALITY;
 	if (request->uri || request->is_named)
 		node = router->policy[service]->route(router->state[service], request, view);
-	/* A policy that names a node that is none must not cost the client its request. */
+	/* If a policy names a node that is not a target, its client must not lose its request for that. */
 	return node >= 0 && es_view_is_target(request, view, (unsigned int)node)
 		       ? node
 		       : es_policy_fallback(request, view);
 }
 
-/* Nobody can serve it: where the service says so, it is told to the client. */
+/* No node can serve it: the client is told, if the service is configured so. */
 static int es_route_all_down(const struct es_router *router, unsigned int service,
 			     const struct es_request_view *request, unsigned long long now_ns,
 			     struct es_rejection *rejection)
@@ -391,7 +393,7 @@ int es_route_again(struct es_router *router, unsigned int service, struct es_req
 	es_router_view(router, service, request, now_ns, &view);
 	node = es_route_rules(router, service, request, &view, ret_rejection);
 	if (node == ES_RULES_PASS) {
-		request->truncated = 1; /* what was gathered of it is not here any more */
+		request->truncated = 1; /* the other segments that were gathered are not here any more */
 		node = es_route_plugins(router, service, request, &view, ret_rejection);
 	}
 	if (node == ES_RULES_PASS)
@@ -425,7 +427,7 @@ int es_route_fallback(struct es_router *router, unsigned int service, const stru
 {
 	struct es_cluster_view view;
 
-	/* By the ring alone, where a node is a target or not. */
+	/* By the ring alone; loads do not matter. */
 	es_router_view(router, service < router->cluster->conf->service_count ? service : 0, request, now_ns,
 		       &view);
 	return es_policy_fallback(request, &view);

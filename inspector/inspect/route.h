@@ -3,8 +3,8 @@
 #define ES_ROUTE_H
 
 /*
- * From a request to its node: what a worker knows of cluster and content is put into the views that a policy
- * sees (policy/policy.h), and the policy of the service is asked.
+ * From a request to its node: puts a worker's knowledge of cluster and content into the views that a policy
+ * sees (policy/policy.h), and asks the service's policy.
  */
 #include "inspector/cluster/cluster.h"
 #include "inspector/rules/rules.h"
@@ -17,7 +17,8 @@
 
 /**
  * struct es_route_shared - what all workers of a node share; outlives them
- * @load: of each node; NULL: nothing is known; @rates: of clients; NULL: none are counted
+ * @load: of each node; NULL: unknown
+ * @rates: of clients; NULL: not counted
  */
 struct es_route_shared {
 	struct es_load *load;
@@ -47,8 +48,9 @@ void es_router_fini(struct es_router *router);
 int es_router_set_cluster(struct es_router *router, const struct es_cluster *cluster);
 
 /**
- * es_request_describe() - fills in what @head tells of the request: its URI, name and content
- * @has_host: the host is part of the name; @name: keeps it as long as @request is used
+ * es_request_describe() - fill in the request's URI, name and content, by @head
+ * @has_host: the host is part of the name
+ * @name: where the name is, as long as @request is used
  */
 void es_request_describe(struct es_request_view *request, const struct es_http_head *head, const char *text,
 			 size_t len, int has_host, struct es_name *name);
@@ -57,41 +59,48 @@ void es_request_describe(struct es_request_view *request, const struct es_http_h
 #define ES_ROUTE_MORE	(-3)
 
 /**
- * es_route() - the node for a request, as rules, plugins and @service's policy say, in this order; -1 if none
- * Where no node is a target, one is that has refused something, or was not reached, a moment ago.
- * @request gets why its connection moves, if it does, and what rules and URL table know of it, its cost among that. ES_ROUTE_REJECT and @ret_rejection
- * if a rule refuses it; ES_ROUTE_MORE if a plugin wants more of it, never if it is truncated. What is no
- * HTTP/1.x is shown to the plugins only. The caller says with es_route_sent() if the request went to the
- * node.
+ * es_route() - the node for a request, by rules, plugins and @service's policy, in this order If no node is a
+ * target, one that has refused something, or was not reached, a moment ago is one. Only plugins see a request
+ * that is not HTTP/1.x. @request gets why its connection moves, if it does, and what rules and URL table know
+ * of it, like its cost. The caller says with es_route_sent() if the request went to the node.
+ * Returns the node; -1 if there is none; ES_ROUTE_REJECT and @ret_rejection if a rule refuses it;
+ * ES_ROUTE_MORE if a plugin wants more of it, never if it is truncated.
  */
 int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection);
 
 /**
- * es_route_again() - for a request that came back from the node that es_route() had named
- * What the rules say holds still; else the flow's own place on the ring, and not the policy, decides: it made
- * its choice, and is not told that this was none. Returns as es_route().
+ * es_route_again() - the node for a request that came back from the one that es_route() had named Rules and
+ * plugins are asked again. The policy is not, since it does not learn that its choice has failed: the flow's
+ * own place on the ring decides. Returns as es_route().
  */
 int es_route_again(struct es_router *router, unsigned int service, struct es_request_view *request,
 		   unsigned long long now_ns, struct es_rejection *ret_rejection);
 
-/* es_route_is_layer4() - does nobody read what clients send to @service? So it is where neither policy nor plugins would look. */
+/**
+ * es_route_is_layer4() - does nobody read what clients send to @service? That is, neither its policy nor a
+ * plugin.
+ */
 int es_route_is_layer4(const struct es_cluster *cluster, unsigned int service);
 
 /**
- * es_route_layer4() - for a connection that nobody reads: by its client's address, if a rule says so, else its own place on the ring
- * Returns the node, or -1.
+ * es_route_layer4() - the node for a connection that nobody reads
+ * By its client's address, if a rule says so, else by its own place on the ring. Returns the node, or -1.
  */
 int es_route_layer4(struct es_router *router, unsigned int service, const struct es_request_view *request,
 		    unsigned long long now_ns, struct es_explain *explain);
 
-/* es_route_fallback() - without asking the policy: es_policy_fallback(); of a service that is none any more, any node */
+/**
+ * es_route_fallback() - es_policy_fallback() instead of the policy; for a service that does not exist any
+ * more, any node
+ */
 int es_route_fallback(struct es_router *router, unsigned int service, const struct es_request_view *request,
 		      unsigned long long now_ns);
 
 /**
- * es_route_is_over() - count a request that is about to be given to a node, if a rule has a rate for it
- * Returns 1 if its client has none left after all, with @ret_rejection.
+ * es_route_is_over() - count a request that is about to be given to a node, if a rule limits its client's
+ * rate
+ * Returns 1, and @ret_rejection, if its client has no request left after all.
  */
 int es_route_is_over(const struct es_router *router, const struct es_request_view *request,
 		     unsigned long long now_ns, struct es_rejection *ret_rejection);

@@ -3,7 +3,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
 
-/* Of so old a time, the lease may be over meanwhile. */
+/* After so long, the clock is read again: the lease may be over. */
 #define ES_SLOW_NS 10000000ULL
 
 void es_inspect_describe(struct es_inspector *in, unsigned int service, struct es_request_view *request,
@@ -19,7 +19,7 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 	enum es_http_result result = request->head->result;
 	int target = request->current;
 
-	/* A connection that carries something else is pinned once it has a node. */
+	/* A connection that carries anything but HTTP/1.x stays with the node that it has. */
 	if (target < 0 || result == ES_HTTP_DONE || result == ES_HTTP_AMBIGUOUS)
 		target = es_route(&in->router, service, request, in->now_ns, NULL, ret_rejection);
 	if (target == ES_ROUTE_MORE && es_boundary_is_reached(request->head, request->text, request->len)) {

@@ -3,9 +3,9 @@
 #define ES_SAMPLER_H
 
 /*
- * Which requests' responses are worth measuring: those whose length is not known for sure, each path once in
- * a while, and never more than so many a second. Bounded: a path that shares its place with another one is
- * measured more often, which does no harm. One worker's; used by its thread only.
+ * Picks the requests whose responses are measured: those whose length is not known for sure, each path once
+ * in a while, and only so many a second. Bounded: a path that shares its place with another one is measured
+ * more often, which does no harm. One worker's; used by its thread only.
  */
 #include "inspector/policy/policy.h"
 

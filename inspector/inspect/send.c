@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Clients' packets on their way to a node, as handover messages. */
+/* Sends clients' packets to a node as handover messages. */
 #include "inspector/inspect/internal.h"
 
 /*
- * Send one original packet in one or more messages: a packet that the network card or a virtual link merged
- * is cut into segments again. The first piece of a request makes the socket, the others follow it.
+ * A packet that the network card or a virtual link has merged is cut into segments again. The first piece of
+ * a request makes the socket, the others follow it.
  */
 void es_inspect_send(struct es_inspector *in, const struct es_handover_order *order,
 		     const struct es_ip_packet *packet, size_t segment, unsigned int target)

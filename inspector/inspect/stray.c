@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Segments of a connection that nobody acknowledges (kmod/core/strays.h). A stack answers what belongs to
- * none of its connections with a RST, and the client begins anew at once; here, no node knows of the others'
- * connections. So the inspecting node asks them, about many in one message: it gathers questions for a
- * moment.
+ * Segments that no node acknowledges (kmod/core/strays.h). A single server answers a segment that belongs to
+ * none of its connections with a RST, and the client begins anew at once. Here, no node knows the others'
+ * connections. So the inspecting node asks them, about many segments in one message, for which it gathers
+ * questions for a moment.
  *
- * First those that are no members: their daemon may be gone, while their kernels go on with what they have.
- * Who does not answer within a moment has nothing any more. Then the members, one after another, this node
- * included. Each must say no. If one does not, or does not answer, the client is left alone, and the question
- * begins anew when it sends again.
+ * First it asks the nodes that are not members: their daemons may be gone, while their kernels go on with the
+ * connections that they have. A node that does not answer within a moment has none any more. Then it asks the
+ * members, one after another, itself included. Each must deny having the connection. If one does not, or does
+ * not answer, the client is left alone, and all begins anew when it sends again.
  *
- * The members are asked twice: a connection may leave one that is still to be asked for one that has been
- * asked already (a program hands it over), where the second round finds it.
+ * The members are asked twice: a program may hand a connection over from a member that is still to be asked
+ * to one that has been asked already, where the second round finds it.
  *
- * Messages about many are of one family. A node of a version that does not understand those of a family gets one for each
- * client of it.
+ * A message about many has clients of one family. A node whose version does not understand such messages gets
+ * one for each segment.
  */
 #include "inspector/inspect/internal.h"
 #include "kmod/core/headers.h"
@@ -22,38 +22,43 @@
 
 #define ES_STRAY_ROUNDS 2
 #define ES_STRAY_AWAY                                                                                        \
-	0xff /* in a message's field attempt, instead of the round: to a node that is no member */
+	0xff /* in a message's field attempt, instead of the round: it goes to a node that is not a member */
 
-/* So long are questions gathered. */
+/* For how long questions are gathered. */
 #define ES_STRAY_GATHER_NS 100000000ULL
 
-/* So long a node is waited for that is perhaps not there, and one that must answer. */
+/*
+ * For how long an answer is waited for: of a node that may not be there, and of a member, which must answer.
+ */
 #define ES_STRAY_AWAY_NS   200000000ULL
 #define ES_STRAY_MEMBER_NS 1000000000ULL
 
 /*
- * What questions may cost on the cluster network in a second beyond what their segments have cost on the
- * public one, answers included, and all nodes together: of flows of which more is known than the segment, and
- * of others. A flood of invented segments finds only the small budget; one that begins with SYNs the other,
- * too.
+ * How many bytes a second questions and answers may cost all nodes together, on the cluster network, beyond
+ * what the segments themselves earn (ES_STRAY_PART): [0] for flows of which only the segment is known, [1]
+ * for flows that are known to have existed. A flood of invented segments finds only the small budget; one
+ * that begins with SYNs finds the other one, too.
  */
 static const double es_stray_bytes_per_s[2] = {40e3, 160e3};
 
-/* So many seconds' worth is saved up: a node's connections come back in the first moments, by and by in the
- * next. */
+/*
+ * For how many seconds a budget is saved up. After a failure, many connections of a node need it at once, and
+ * the others little by little.
+ */
 static const double es_stray_saved_s[2] = {16, 4};
 
 /*
- * Of what a segment has cost, so much may its question. With what is free above, a flood costs no more than
- * it is from 800 kB/s on. Where it is enough for the whole question, as of real requests in a cluster of some
- * nodes, no flood keeps anybody from being asked about.
+ * A question may cost this fraction of what its segment cost. Together with the free budget above, a flood of
+ * more than 800 kB/s causes less traffic than it consists of. Where this fraction pays for the whole
+ * question, as it does for real requests in a cluster of several nodes, no flood keeps a client from being
+ * asked about.
  */
 #define ES_STRAY_PART		0.75
 #define ES_STRAY_FRAME_MIN	60
 #define ES_STRAY_FRAME_OVERHEAD 14
 #define ES_STRAY_UDP_OVERHEAD	(14 + 20 + 8)
 
-/* Of what is free, one client's address may use so much. */
+/* One client's address may use this part of the free budget. */
 #define ES_STRAY_SOURCE_PART 8
 
 /* A message about many, of either family. */
@@ -91,7 +96,10 @@ static unsigned int es_stray_is_v6(const struct es_ip_packet *packet)
 	return !es_addr_is_v4(&packet->flow.client);
 }
 
-/* What it costs to ask all others, on the cluster network: for the question, and for a message about many. */
+/*
+ * The bytes on the cluster network that asking all other nodes takes: for one question, and for a message
+ * about many.
+ */
 static void es_stray_cost(const struct es_inspector *in, size_t len, unsigned int is_v6, double *ret_question,
 			  double *ret_message)
 {
@@ -114,7 +122,7 @@ static void es_stray_cost(const struct es_inspector *in, size_t len, unsigned in
 	*ret_message = (double)message;
 }
 
-/* This worker's part of what is free for all nodes in a second. */
+/* This worker's part of the free budget of a second. */
 static double es_stray_share(const struct es_inspector *in, int is_heard)
 {
 	unsigned int workers = in->params->count ? in->params->count : 1;
@@ -138,7 +146,7 @@ static void es_stray_budget_grow(struct es_inspector *in, struct es_stray_budget
 		b->bytes = most;
 }
 
-/* Who brings what its questions cost takes nothing of the others'. */
+/* A client whose segments pay for its questions takes nothing from the others. */
 static int es_stray_source_may(struct es_inspector *in, const struct es_flow *flow, int is_heard, double cost)
 {
 	__u64 hash = es_addr_hash(&in->keys.ring, &flow->client);
@@ -156,7 +164,7 @@ static int es_stray_source_may(struct es_inspector *in, const struct es_flow *fl
 	return 1;
 }
 
-/* May all be asked about a segment that has come again? @is_first: its message is about no other yet */
+/* May the nodes be asked about a repeated segment? @is_first: its message has no other question yet */
 static int es_stray_may_ask(struct es_inspector *in, const struct es_record *record,
 			    const struct es_ip_packet *packet, size_t len, int is_first)
 {
@@ -181,7 +189,7 @@ static __u64 es_stray_bits(unsigned int count)
 	return count < 64 ? (1ULL << count) - 1 : ~0ULL;
 }
 
-/* Forget those that are somewhere, or about which a node said nothing. */
+/* Forgets the strays that a node may have, or has not answered about. */
 static void es_stray_group_sift(struct es_stray_group *g)
 {
 	unsigned int kept = 0;
@@ -194,7 +202,7 @@ static void es_stray_group_sift(struct es_stray_group *g)
 	g->said = 0;
 }
 
-/* Question @i of a message, and the service that all are about. */
+/* Writes question @i of a message, and the service, which all its questions are about. */
 static void es_stray_question_put(union es_strays_message *m, unsigned int i,
 				  const struct es_ip_packet *packet)
 {
@@ -255,7 +263,7 @@ static void es_stray_ask_node(struct es_inspector *in, const struct es_stray_gro
 			 es_strays_len((int)g->is_v6, g->count), node);
 }
 
-/* Nobody has them. */
+/* No node has their connections. */
 static void es_stray_tell(struct es_inspector *in, const struct es_stray_group *g)
 {
 	for (unsigned int i = 0; i < g->count; i++) {
@@ -274,14 +282,16 @@ static void es_stray_tell(struct es_inspector *in, const struct es_stray_group *
 	}
 }
 
-/* Ask the first member from @node on; behind the last one of the last round, nobody has the connections. */
+/*
+ * Asks the first member from @node on. After the last member of the last round, no node has the connections.
+ */
 static void es_stray_ask(struct es_inspector *in, struct es_stray_group *g, unsigned int node)
 {
 	const struct es_cluster *cluster = in->cluster;
 
 	es_stray_group_sift(g);
 	for (; g->count && g->round < ES_STRAY_ROUNDS; g->round++, node = 0) {
-		/* Who has left since then was asked by nobody. */
+		/* A node that has left the cluster since then was not asked, so it is asked now. */
 		while (node < cluster->conf->node_count &&
 		       (es_stray_is_removed(in, node) || (g->away[node] && es_stray_is_away(in, node))))
 			node++;
@@ -297,7 +307,7 @@ static void es_stray_ask(struct es_inspector *in, struct es_stray_group *g, unsi
 	g->state = ES_STRAY_FREE;
 }
 
-/* What was gathered is asked about: first all that are no members. */
+/* Asks the questions that were gathered: first all nodes that are not members. */
 static void es_stray_begin(struct es_inspector *in, struct es_stray_group *g)
 {
 	unsigned int asked = 0;
@@ -320,8 +330,7 @@ static void es_stray_begin(struct es_inspector *in, struct es_stray_group *g)
 	g->deadline_ns = in->now_ns + ES_STRAY_AWAY_NS;
 }
 
-/* The group that gathers questions about the service in that family, or a free one, which may do so; NULL if
- * there is none. */
+/* The group that gathers questions about the service in that family, else a free one, else NULL. */
 static struct es_stray_group *es_stray_group_of(struct es_strays *strays, unsigned int service,
 						unsigned int is_v6)
 {
@@ -342,7 +351,7 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 		      const struct es_ip_packet *packet)
 {
 	struct es_stray_group *g = es_stray_group_of(&in->strays, record->service, es_stray_is_v6(packet));
-	/* One byte stands for all: its place in the stream is what matters. A FIN has none. */
+	/* One byte is enough, since only its place in the stream matters. A FIN alone has none. */
 	size_t payload = packet->seg.len ? 1 : 0;
 	struct es_stray_case *c;
 
@@ -364,7 +373,9 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 	c->seq = packet->seg.seq;
 	c->ack = packet->seg.ack;
 	c->version = in->version;
-	/* A socket for a link-local client can be made of what comes from there only, not of a message. */
+	/*
+	 * A socket for a link-local client can only be made of a packet from the network, not of a message.
+	 */
 	c->is_earlier = (uint8_t)(es_inspect_is_earlier(record->flow) &&
 				  !es_addr_is_link_local(&packet->flow.client));
 	c->len = es_ip_packet_cut(packet, 0, payload, c->packet);
@@ -400,7 +411,7 @@ void es_inspect_strays_forget(struct es_inspector *in)
 		in->strays.group[i].state = ES_STRAY_FREE;
 }
 
-/* Is what comes back as @nack the group's question that is open? */
+/* Does @nack answer the question that the group waits for? */
 static int es_stray_is_asked(const struct es_stray_group *g, const struct es_handover *nack)
 {
 	if (g->id != es_ntohl(nack->requests))
@@ -410,12 +421,12 @@ static int es_stray_is_asked(const struct es_stray_group *g, const struct es_han
 	return g->state == ES_STRAY_ASKED && g->node == nack->source && g->round == nack->attempt;
 }
 
-/* A node has said something about @said, and that it may have @here of them. */
+/* A node has answered about the strays in @said, and may have those in @here. */
 static void es_stray_said(struct es_inspector *in, struct es_stray_group *g, __u64 said, __u64 here)
 {
 	g->open &= ~here;
 	if (g->state != ES_STRAY_ASKED)
-		return; /* others may have more; it is waited for them all */
+		return; /* others may have some of them, too: all are waited for */
 	g->said |= said;
 	if (!(g->open & ~g->said))
 		es_stray_ask(in, g, g->node + 1);

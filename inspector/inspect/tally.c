@@ -23,7 +23,7 @@ const unsigned long long es_histogram_bound_ns[ES_HISTOGRAM_BOUNDS] = {
 	5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 10000000, 100000000, 1000000000,
 };
 
-/* Where the counters of each kind begin in the table, one kind behind the other. */
+/* Where the counters of each kind begin in the table, one kind after the other. */
 static size_t at_request(const struct es_tally *t, unsigned int service, unsigned int node,
 			 enum es_tally_decision decision)
 {
@@ -214,7 +214,7 @@ void es_tally_pending(struct es_tally *t, unsigned long long at_ns)
 {
 	if (!t)
 		return;
-	/* More than the sender keeps: it has sent those before. */
+	/* The sender does not keep so many: it has sent them. */
 	if (t->pending_count == ES_TALLY_PENDING)
 		es_tally_sent(t);
 	t->pending[t->pending_count++] = at_ns;

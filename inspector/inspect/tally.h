@@ -3,22 +3,22 @@
 #define ES_TALLY_H
 
 /*
- * What a worker counts for the metrics: requests by service, node and decision, and how long deciding took. Each
- * worker has a table of its own and is its only writer; the control thread reads it at any time, without a lock.
- * Services, nodes and rules are those of one configuration: with another one the worker gets another table, which
- * goes on with what is counted under the same names.
+ * A worker's counters for the metrics: requests by service, node and decision, and how long deciding took.
+ * Each worker has a table of its own and is its only writer; the control thread reads it at any time, without
+ * a lock. Services, nodes and rules are those of one configuration: with another one, the worker gets another
+ * table, which goes on with the counts of the same names.
  */
 #include <stdatomic.h>
 #include "inspector/config/config.h"
 
-/* What was decided about a request that goes to a node. */
+/* The kinds of decision about a request that goes to a node. */
 #define ES_TALLY_DECISIONS(X)                                                                                \
 	X(first, "the first of its connection")                                                              \
 	X(stay, "a later one, which stays where its connection is")                                          \
 	X(move, "a later one, with which its connection moves")                                              \
 	X(again, "one whose node before refused it, or was lost")
 
-/* What became of a handover to another node. */
+/* The outcomes of a handover to another node. */
 #define ES_TALLY_RESULTS(X)                                                                                  \
 	X(sent, "its message was sent")                                                                      \
 	X(refused, "one that was sent came back: the node refused it")                                       \
@@ -44,7 +44,7 @@ extern const char *const es_tally_result_name[ES_TALLY_RESULT_COUNT];
 
 #define ES_HISTOGRAM_BOUNDS 12
 
-/* Upper bounds of the buckets in nanoseconds; behind the last one is another bucket without a bound. */
+/* Upper bounds of the buckets in nanoseconds; one more bucket, without a bound, follows the last one. */
 extern const unsigned long long es_histogram_bound_ns[ES_HISTOGRAM_BOUNDS];
 
 struct es_histogram {
@@ -57,10 +57,10 @@ struct es_histogram {
 
 /**
  * struct es_tally - of one worker
- * @rules: reasons to refuse a request (enum es_rules_by)
- * @content: of what was asked for lately, the node that the last request went to; the worker's own
- * @pending: when the handovers were decided that are not sent yet; the worker's own
- * @count: the counters; es_tally_request() and its like know where which is
+ * @rules: how many reasons to refuse a request there are (enum es_rules_by)
+ * @content: for content that was asked for lately, the node that got the last request; the worker's own
+ * @pending: when the handovers that are not sent yet were decided; the worker's own
+ * @count: the counters; es_tally_request() and its like know where each is
  */
 struct es_tally {
 	unsigned int services;
@@ -76,7 +76,7 @@ struct es_tally {
 
 /**
  * es_tally_new() - a table for @conf's services, nodes and rules
- * @before, @before_conf: the one that it goes on with, and its configuration; NULL: all begins at 0
+ * @before, @before_conf: the table whose counts it goes on with, and its configuration; NULL: all begin at 0
  * Returns 0 or -ENOMEM.
  */
 int es_tally_new(const struct es_conf *conf, const struct es_tally *before, const struct es_conf *before_conf,
@@ -90,7 +90,10 @@ void es_tally_handed(struct es_tally *tally, unsigned int service, unsigned int 
 		     enum es_tally_result result);
 void es_tally_rejected(struct es_tally *tally, unsigned int service, unsigned int rule);
 
-/* es_tally_content() - a request for the content with this hash goes to @node: has the one before, too? */
+/**
+ * es_tally_content() - a request for the content with this hash goes to @node; a hit if the one before did,
+ * too
+ */
 void es_tally_content(struct es_tally *tally, unsigned int service, __u64 content, unsigned int node);
 
 /* es_tally_took() - a decision took so long */
@@ -99,7 +102,7 @@ void es_tally_took(struct es_tally *tally, unsigned long long ns);
 /* es_tally_pending() - a handover that was decided at @at_ns waits to be sent */
 void es_tally_pending(struct es_tally *tally, unsigned long long at_ns);
 
-/* es_tally_sent() - those that wait have been */
+/* es_tally_sent() - those that waited have been sent */
 void es_tally_sent(struct es_tally *tally);
 
 /* Any thread that knows the table to be there: read one counter. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The rings between the workers, which decide, and the control thread, which shows it: one writer and one reader
- * each. What an entry says of a request is made here, too; whom it is shown to is trace_filter.c's.
+ * The rings between the workers, which decide, and the control thread, which shows decisions: one writer and
+ * one reader each. Writes a request's method and target into an entry, too.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -40,7 +40,10 @@ int es_trace_take(struct es_trace_ring *ring, struct es_trace_entry *ret_entry)
 	return 1;
 }
 
-/* A method is letters (RFC 9110 section 9.1 would allow more; nobody registered one with others than these). */
+/*
+ * A method is letters, - and _: RFC 9110 section 9.1 would allow more, but nobody has registered a method
+ * with them.
+ */
 static size_t method_len(const char *text, size_t len)
 {
 	size_t n = 0;
@@ -50,7 +53,7 @@ static size_t method_len(const char *text, size_t len)
 	return n;
 }
 
-/* Behind "http://host" of a target in absolute form. */
+/* Where the path begins: in a target in absolute form, after "http://host". */
 static size_t path_of(const char *text, size_t at, size_t len)
 {
 	const char *scheme;

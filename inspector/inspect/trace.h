@@ -3,9 +3,9 @@
 #define ES_TRACE_H
 
 /*
- * Decisions for somebody who watches (`earshot trace`): each worker has a bounded ring for each watcher, chooses by
- * the watcher's filter and writes what there is room for; the control thread reads. Nobody waits for anybody. Where
- * nobody watches, a worker has no ring, and looks at one pointer of its own for each decision.
+ * Decisions for people who watch (`earshot trace`): each worker has a bounded ring for each watcher, chooses
+ * decisions by the watcher's filter, and writes those that find room; the control thread reads. Neither waits
+ * for the other. Without a watcher, a worker has no ring, and reads one pointer of its own for each decision.
  */
 #include <stdatomic.h>
 #include "inspector/config/config.h"
@@ -26,10 +26,10 @@
 const char *es_trace_decision_name(unsigned int decision);
 
 /**
- * struct es_trace_filter - what is shown: what all that are given admit; all zeroes admits everything
- * @node, @service, @why, @decision: names with commas between them, of which one must be it; "": any
- * @path: what the path begins with
- * @client: the network's address, all of whose first @client_bits are the client's; 0 admits all
+ * struct es_trace_filter - a decision is shown if every field admits it; all zeros admit everything
+ * @node, @service, @why, @decision: names with commas between them, one of which must match; "": any
+ * @path: a prefix of the path
+ * @client: a network's address, whose first @client_bits must be the client's; 0 bits admit all
  */
 struct es_trace_filter {
 	char node[ES_TRACE_LIST];
@@ -43,22 +43,23 @@ struct es_trace_filter {
 
 /**
  * es_trace_filter_add() - narrow @filter by "KEY=VALUE"
- * Keys are node, service, client, path, why and decision. Names must be of @conf. Returns 0, or -EINVAL with @err:
- * what is wrong, and what would be accepted.
+ * Keys are node, service, client, path, why and decision. Names must be of @conf. Returns 0, or -EINVAL with
+ * @err: what is wrong, and what would be accepted.
  */
 int es_trace_filter_add(struct es_trace_filter *filter, const struct es_conf *conf, const char *text,
 			struct es_conf_error *err);
 
 /**
  * struct es_trace_entry - one decision
- * Names and not numbers, since a reload may give the numbers to others before it is read.
+ * It has names, not numbers, since a reload may give the numbers to others before it is read.
  * @at_ns: CLOCK_MONOTONIC; @took_ns: from when the request was taken up until it was given to its node
- * @node: who serves it, "" if nobody does; @decision: as of es_trace_decision_name()
- * @content: what a plugin has named it; "": the URI's
- * @text, @text_len: method and target as sent, any bytes; none where it is no HTTP/1.x; @is_cut: there is more of it
+ * @node: that serves it, "" if none does; @decision: of es_trace_decision_name()
+ * @content: the name that a plugin has given it; "": the URI is its name
+ * @text, @text_len: method and target as sent, any bytes; none if it is not HTTP/1.x; @is_cut: there is more
+ * of it
  * @path_at: where in @text the path begins
  * @minor: of its version HTTP/1.x; -1: not known
- * @status, @bytes: of the answer, and of its body, if this node gives it itself; else 0
+ * @status, @bytes: of the answer, and of its body, if this node answers itself; else 0
  */
 struct es_trace_entry {
 	unsigned long long at_ns;
@@ -79,13 +80,13 @@ struct es_trace_entry {
 	char text[ES_TRACE_TEXT];
 };
 
-/* es_trace_admits() - is the decision one that @filter shows? */
+/* es_trace_admits() - does @filter show the decision? */
 int es_trace_admits(const struct es_trace_filter *filter, const struct es_trace_entry *entry);
 
 /**
- * struct es_trace_ring - one worker's, for one watcher; zeroes are an empty one
- * @filter, @next: set before the worker gets it; @next is the worker's then
- * @written: by the worker; @taken: by the reader; @left_out: for which there was no room
+ * struct es_trace_ring - one worker's, for one watcher; all zeros: empty
+ * @filter, @next: set before the worker gets the ring; from then on @next is the worker's
+ * @written: counted by the worker; @taken: by the reader; @left_out: decisions that found no room
  */
 struct es_trace_ring {
 	struct es_trace_filter filter;
@@ -96,20 +97,25 @@ struct es_trace_ring {
 	struct es_trace_entry entry[ES_TRACE_ENTRIES];
 };
 
-/* es_trace_put() - the worker's: if its filter admits it. Returns 1 if it is in the ring; -ENOBUFS if that has no room; else 0. */
+/**
+ * es_trace_put() - the worker's. Returns 1 if the entry is in the ring; 0 if the filter does not admit it;
+ * -ENOBUFS without room.
+ */
 int es_trace_put(struct es_trace_ring *ring, const struct es_trace_entry *entry);
 
-/* es_trace_take() - the reader's: the oldest one is copied. Returns 1, or 0: there is none. */
+/* es_trace_take() - the reader's: copy the oldest entry. Returns 1, or 0 if there is none. */
 int es_trace_take(struct es_trace_ring *ring, struct es_trace_entry *ret_entry);
 
-/* es_trace_why() - why it was decided so, in a word of docs/json.md; @order is that of the decision */
+/* es_trace_why() - the decision's reason, in a word of docs/json.md; @order: the decision's */
 const char *es_trace_why(const struct es_conf *conf, const struct es_handover_order *order,
 			 unsigned int decision);
 
-/* es_trace_why_name() - reason number @i of those that a decision may have under @conf; NULL: there are fewer */
+/**
+ * es_trace_why_name() - reason number @i of those that a decision may have under @conf; NULL: there are fewer
+ */
 const char *es_trace_why_name(const struct es_conf *conf, unsigned int i);
 
-/* es_trace_request() - method and target of what begins with @text, into @entry */
+/* es_trace_request() - write method and target of the request that begins with @text into @entry */
 void es_trace_request(struct es_trace_entry *entry, const char *text, size_t len);
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which decisions a watcher wants to see: his words, read once by the control thread, and asked by the workers. */
+/*
+ * The decisions that a watcher wants to see: the control thread reads the filter once, and the workers apply
+ * it.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -144,7 +147,7 @@ int es_trace_filter_add(struct es_trace_filter *filter, const struct es_conf *co
 	return -EINVAL;
 }
 
-/* An empty list has all. */
+/* Is @name in the list? An empty one has all names. */
 static int has(const char *list, const char *name)
 {
 	size_t len = strlen(name);

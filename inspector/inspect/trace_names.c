@@ -9,7 +9,7 @@ const char *es_trace_decision_name(unsigned int decision)
 	return decision < ES_TALLY_DECISION_COUNT ? es_tally_decision_name[decision] : "reject";
 }
 
-/* Why a decision may have been made, and by whom a request may be refused, besides rules. */
+/* Reasons for a decision, besides rules that refuse a request. */
 static const char *const whys[] = {"policy", "locality", "load",      "drain",	      "home",	  "rule",
 				   "retry",  "plugin",	 "admit_low", "admit_normal", "location", "all_down"};
 #define WHYS (sizeof(whys) / sizeof(whys[0]))

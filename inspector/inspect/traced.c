@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Each decision that gives a request to a node passes here: it is counted for the metrics, and noted for those who
- * watch and for the request log. Where there are none, that is a look at two pointers.
+ * Counts each decision that gives a request to a node, for the metrics, and shows it to those who watch and
+ * to the request log. Without these, that is a look at two pointers.
  */
 #include <stdio.h>
 #include "inspector/base/clock.h"
@@ -12,7 +12,10 @@ static const char *name_of(const struct es_conf *conf, unsigned int node)
 	return node < conf->node_count ? conf->nodes[node].name : "";
 }
 
-/* What a plugin has said that it is for; in digits, where people ask for too much else. */
+/*
+ * The name that a plugin has given the request's content; its hash, if that is not among the most popular
+ * (hot.h).
+ */
 static void put_content(const struct es_inspector *in, const struct es_handover_order *order,
 			struct es_trace_entry *entry)
 {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Notes what became of clients' requests on which node, and what follows: who is told, and who is its own affair. */
+/*
+ * Notes what became of clients' requests on each node, and what follows: the node is told, or the client is
+ * its own affair.
+ */
 #include <errno.h>
 #include <string.h>
 #include "inspector/inspect/unheard.h"
 #include "kmod/core/flow.h"
 
-/* The part of an address that one client may change at will is none of its identity. */
+/* The part of an address that one client may change at will does not identify it. */
 static struct es_addr address_of(const struct es_addr *client)
 {
 	struct es_addr part = *client;
@@ -116,7 +119,7 @@ int es_evidence_take(struct es_evidence_ring *ring, struct es_evidence *ret)
 	return 0;
 }
 
-/* Somebody else has heard the client, so what vanished is held against its node. */
+/* If another node has heard the client, a request that vanished is held against its node. */
 static void tell_vanished(struct es_unheard *u, struct es_unheard_client *c)
 {
 	if (es_node_set_is_empty(c->heard))
@@ -187,7 +190,10 @@ void es_unheard_vanished(struct es_unheard *u, struct es_unheard_client *c, unsi
 		note(u, c, now_ms);
 		return;
 	}
-	/* Where it was heard, too, a rule refuses what is too much of it, or a packet was lost. */
+	/*
+	 * On a node that has also heard the client, a filter refuses it when it asks for too much, or a
+	 * packet was lost.
+	 */
 	if (is_noted(c, node, request) || es_node_set_has(c->heard, node))
 		return;
 	suspect(u, c->service, node, now_ms);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Heads that pause where a rule may refuse their request: the rest of them is waited for, for ten seconds, and what is not
- * whole then is refused.
+ * Heads that pause where a rule may refuse their request: the rest of the head is waited for, for ten
+ * seconds, and a request whose head is not whole by then is refused.
  *
- * A client that has repeated a segment twice takes it for lost, and many send nothing new before that is acknowledged. So what
- * is here is acknowledged by hand: as much as has room in one message. What the client does not send again lies here only, until
- * its node has it: it is all in the first segment, whose message goes more than once. The end of the head is never
- * acknowledged, so the client goes on sending that, and is told if nobody has its connection (strays).
+ * A client that has repeated a segment twice takes it for lost, and many clients send nothing new before it
+ * is acknowledged. So the inspector acknowledges what is here, as much of it as one message holds. The client
+ * does not repeat that, so until the node has it, it is here only: all of it is in the first segment then,
+ * whose message is sent more than once. The end of the head is never acknowledged. So the client goes on
+ * sending that, and is told if no node has its connection (stray.c).
  */
 #include "inspector/inspect/internal.h"
 
 #define ES_WAIT_MS 10000
 
-/* So often, and every gather_timeout_ms. */
+/* So often it is given again, once every gather_timeout_ms. */
 #define ES_GIVEN_MAX 4
 
 double es_inspect_deadline(const struct es_inspector *in)
@@ -46,7 +47,7 @@ int es_inspect_is_waited_for(struct es_inspector *in, struct es_gather *g)
 	return 1;
 }
 
-/* All that is here becomes one packet of the client's, unless that is longer than a message may be. */
+/* Makes one packet of all that is here, unless it would be too long for a message. */
 static void merge(struct es_inspector *in, struct es_gather *g)
 {
 	uint8_t whole[ES_HANDOVER_PACKET_MAX], bytes[ES_HANDOVER_PACKET_MAX];
@@ -63,7 +64,7 @@ static void merge(struct es_inspector *in, struct es_gather *g)
 	es_gather_merge(g, bytes, es_ip_packet_cut(&packet, 0, g->text_len, bytes));
 }
 
-/* Who has no connection with the client says nothing to it without a lease. */
+/* A node that does not have the connection says nothing to its client without a lease. */
 static int may_tell(const struct es_inspector *in, const struct es_gather *g)
 {
 	return !es_inspect_is_new(g->flow) || es_inspect_is_mine(in, g->flow_hash);
@@ -83,9 +84,7 @@ static void acknowledge(struct es_inspector *in, struct es_gather *g, const stru
 		es_ip_packet_ack(packet, g->first_seq + g->acked, g->order.options.rcv_wscale, bytes));
 }
 
-/*
- * Once, a first segment may come again as a probe, behind which the client still sends what it has.
- */
+/* The first repetition may be a probe (TLP), after which the client sends what it has. */
 int es_inspect_is_waited_on(struct es_inspector *in, struct es_gather *g, const struct es_ip_packet *packet)
 {
 	if (!es_inspect_is_waited_for(in, g))
@@ -96,7 +95,7 @@ int es_inspect_is_waited_on(struct es_inspector *in, struct es_gather *g, const 
 	return 1;
 }
 
-/* Give it to its node once more, unless that has been often enough. Returns 0 if it is over. */
+/* Gives it to its node once more, unless that was done often enough. Returns 0 if it is over. */
 static int give_again(struct es_inspector *in, struct es_gather *g)
 {
 	const struct es_record record = {.flow_hash = g->flow_hash};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The worker threads: an event loop around struct es_inspector. Each turn takes what the ring buffer holds,
- * sends the handovers it led to in one batch, and shows the datapath that somebody is looking (the
- * heartbeat).
+ * sends the resulting handovers in one batch, and shows the datapath that the worker runs (the heartbeat).
  */
 #include <errno.h>
 #include <ev.h>
@@ -50,7 +49,7 @@ struct es_worker {
 	int late;
 	pthread_t thread;
 	pthread_mutex_t calling; /* one caller at a time */
-	/* What the control thread asks for; under @lock. */
+	/* The control thread's requests; under @lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	es_worker_fn fn;
@@ -67,9 +66,9 @@ static void es_worker_clock(struct es_worker *w)
 
 	w->inspector.now_ns = es_clock_now_ns();
 	/*
-	 * The datapath has served without us: a request that lies here may have come again since and been
-	 * served, and must not be given to a second node. Before the heartbeat, since until then nothing is
-	 * added.
+	 * The datapath has served without this worker. A request that lies in the ring may have been repeated
+	 * and served since, and must not be given to a second node. This is done before the heartbeat, since
+	 * until then nothing is added.
 	 */
 	if (w->inspector.now_ns - *heartbeat >= late_ns) {
 		w->late = 1;
@@ -77,7 +76,10 @@ static void es_worker_clock(struct es_worker *w)
 		w->late = 0;
 		es_inspect_forget(&w->inspector);
 	}
-	/* The datapath reads it for every packet that is ours: not a line that bounces for each of them. */
+	/*
+	 * The datapath reads it for every packet of this worker, so the cache line must not bounce for each
+	 * of them.
+	 */
 	if (w->inspector.now_ns - *heartbeat >= ES_HEARTBEAT_NS)
 		__atomic_store_n(heartbeat, w->inspector.now_ns, __ATOMIC_RELAXED);
 }
@@ -106,9 +108,9 @@ static void es_worker_on_record(void *ctx, const void *data, size_t size)
 }
 
 /*
- * Take everything there is, until there is nothing more; then let the datapath wake us again, and look once
- * more for what came in between. Bounded, so that NACKs and timers have their turn; the flag then stays up,
- * and the event loop comes back because the descriptor is still readable.
+ * Takes everything that is in the ring, until it is empty; then lets the datapath wake the worker again, and
+ * looks once more for what has arrived in between. Bounded, so that NACKs and timers have their turn; then
+ * the flag stays set, and the event loop returns here by itself.
  */
 static void es_worker_drain(struct es_worker *w)
 {
@@ -136,7 +138,9 @@ static void es_worker_on_queue(struct ev_loop *loop, struct ev_io *io, int event
 	struct es_worker *w = io->data;
 
 	(void)loop;
-	/* The module wakes through the ring buffer; what comes from es_worker_drain() is no wake-up. */
+	/*
+	 * The module wakes through the ring buffer. An event that es_worker_drain() has fed is not a wake-up.
+	 */
 	if (!(events & EV_CUSTOM))
 		atomic_fetch_add_explicit(&w->inspector.count[ES_WORKER_woken], 1, memory_order_relaxed);
 	es_worker_drain(w);
@@ -202,9 +206,10 @@ static void *es_worker_main(void *arg)
 	struct es_worker *w = arg;
 
 	/*
-	 * A batch thread is not put before the one that woke it: on a busy CPU it runs when that one has done
-	 * its share, and then finds many packets for one wake-up. Costs nothing where a CPU is idle; an
-	 * eighth less CPU time per request where none is (tests/bench). A kernel that refuses does no harm.
+	 * A batch thread does not preempt the one that woke it: on a busy CPU it runs when that one has done
+	 * its share, and then finds many packets for one wake-up. It costs nothing where a CPU is idle, and
+	 * saves an eighth of the CPU time per request where none is (tests/bench). If the kernel refuses, no
+	 * harm is done.
 	 */
 	pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
 	es_guard_thread();
@@ -235,7 +240,7 @@ static int es_worker_start(struct es_worker *w)
 	ev_io_start(w->loop, &w->wake_io);
 	ev_async_start(w->loop, &w->control);
 	es_worker_clock(w);
-	/* Signals are the control thread's, but for those of es_guard_thread(). */
+	/* The control thread takes all signals but those of es_guard_thread(). */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = -pthread_create(&w->thread, NULL, es_worker_main, w);

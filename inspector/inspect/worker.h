@@ -15,7 +15,7 @@
 
 struct es_worker;
 
-/* What a worker counts; read by the control thread at any time. */
+/* A worker's counters; the control thread reads them at any time. */
 #define ES_WORKER_COUNTERS(X)                                                                                \
 	X(requests, "first requests decided")                                                                \
 	X(handovers, "first requests handed over to another node")                                           \
@@ -93,10 +93,10 @@ extern const char *const es_worker_counter_name[ES_WORKER_COUNTER_COUNT];
 extern const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT];
 
 /**
- * struct es_worker_params - what a worker needs; all outlives it
- * @id: its number of @count, also its stream of handover messages
+ * struct es_worker_params - all of it outlives the worker
+ * @id: its number, of @count; also of its stream of handover messages
  * @route: for the policies; may be NULL
- * @lease_ns: struct es_state's; @mark, @poisons: in it, too (kmod/core/poison.h); NULL: none
+ * @lease_ns: in struct es_state; so are @mark and @poisons (kmod/core/poison.h), or NULL: none
  * @resets: es_datapath_resets(), with @reset_ns in struct es_state
  * @packet_max: bytes of the longest client packet that fits into a handover message; may change at any time
  */
@@ -120,14 +120,18 @@ struct es_worker_params {
 int es_worker_new(const struct es_worker_params *params, const struct es_cluster *cluster,
 		  struct es_worker **ret_worker);
 
-/* es_worker_call() - run @fn in the worker's thread, between two packets, and wait for it.
- * Any other thread. */
+/**
+ * es_worker_call() - run @fn in the worker's thread, between two packets, and wait for it; any other thread
+ */
 struct es_inspector;
 typedef void (*es_worker_fn)(struct es_inspector *inspector, void *ctx);
 void es_worker_call(struct es_worker *worker, es_worker_fn fn, void *ctx);
 
-/* es_worker_post() - run it there, too, but do not wait, not even for a worker that hangs. @ctx stays until @fn has
- * run or the worker is freed. Returns 0, or -EBUSY: it has something else to do first; try again later. */
+/**
+ * es_worker_post() - run it there, too, but do not wait, not even for a worker that hangs. @ctx stays until
+ * @fn has run or the worker is freed. Returns 0, or -EBUSY: it has something else to do first; try again
+ * later.
+ */
 int es_worker_post(struct es_worker *worker, es_worker_fn fn, void *ctx);
 
 /**
@@ -138,7 +142,7 @@ int es_worker_set_cluster(struct es_worker *worker, const struct es_cluster *clu
 			  const struct es_keys *keys);
 
 /**
- * struct es_proof - the node that has the socket of a connection whose client may not know it yet
+ * struct es_proof - the node that has the socket of a connection, whose client may not have heard from it yet
  * Found when the ring changes: the connection's new inspecting node must give a repeated request to that
  * node.
  */
@@ -149,7 +153,7 @@ struct es_proof {
 	unsigned int node;
 };
 
-/* es_worker_learn() - returns when the worker has taken in those of @proofs that are its own. */
+/* es_worker_learn() - returns when the worker has taken in those of @proofs whose flows are its own */
 void es_worker_learn(struct es_worker *worker, const struct es_proof *proofs, size_t count);
 
 /* es_worker_free() - stop and join the thread */
@@ -157,11 +161,13 @@ void es_worker_free(struct es_worker **worker);
 
 unsigned long long es_worker_count(const struct es_worker *worker, enum es_worker_counter counter);
 
-/* Its table for the metrics, until es_worker_set_cluster() is called; control thread only. */
+/**
+ * es_worker_tally() - its table for the metrics, until es_worker_set_cluster() is called; control thread only
+ */
 struct es_tally;
 const struct es_tally *es_worker_tally(const struct es_worker *worker);
 
-/* What its clients' requests say of other nodes, and of this one; the control thread takes it. */
+/* es_worker_evidence() - what its clients' requests tell about nodes; the control thread takes it */
 struct es_evidence_ring;
 struct es_evidence_ring *es_worker_evidence(struct es_worker *worker);
 
