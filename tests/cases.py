@@ -14,7 +14,8 @@ import sys
 import ctest
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-_CMOCKA = re.compile(r"cmocka_unit_test\w*\(\s*(\w+)")
+# A file may have a TEST(name) for test_name with what it needs around it.
+_CMOCKA = re.compile(r"(?:cmocka_unit_test\w*|\bTEST)\(\s*(?!name\b)(\w+)\b(?!##)")
 
 
 def cmocka(concept):
