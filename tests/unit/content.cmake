@@ -2,4 +2,5 @@
 earshot_unit_test(url_table earshot-content)
 earshot_unit_test(docroot earshot-content)
 earshot_unit_test(rules earshot-rules)
+earshot_unit_test(rules_affinity earshot-rules)
 earshot_unit_test(rates earshot-load-exchange)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Plugins in es_route(): the debug plugin answers what each request's X-Debug says, and what is wrong is
- * counted by reason and harms nobody. Four nodes, of which the last is no target.
+ * Plugins in es_route(): what they answer, one behind the other, for other protocols, over a reload; and what is wrong in
+ * their configuration. What is wrong in an answer is in test_plugin_wrong.c.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -10,102 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/lsan_interface.h>
-#endif
 
-#include "inspector/plugin/guard.h"
-#include "inspector/inspect/route.h"
+#include "plugin_world.h"
 #include "tests/hello.h"
-
-static struct es_name name; /* large */
-
-#define DOWN 3
-
-static struct es_conf *conf;
-static struct es_plugins *plugins;
-static struct es_cluster *cluster;
-static struct es_health health;
-static struct es_router router;
-static struct es_http_head head;
-static struct es_request_view request;
-static struct es_rejection rejection;
-static struct es_explain explain;
-
-/* @chain: the service's plugins */
-static void begin(const char *chain)
-{
-	struct es_conf_error err = {};
-	char text[2048];
-
-	snprintf(text, sizeof(text),
-		 "datapath { interface = eth0 cluster_interface = eth1 }\n"
-		 "node n0 { address = 10.78.0.1 }\nnode n1 { address = 10.78.0.2 }\n"
-		 "node n2 { address = 10.78.0.3 }\nnode n3 { address = 10.78.0.4 }\n"
-		 "service web { address = 10.77.0.100 port = 80\n%s\n}\n",
-		 chain);
-	if (es_conf_parse(text, strlen(text), "t.conf", &conf, &err) ||
-	    es_plugins_new(conf, ES_PLUGINS_MISSING_FAILS, &plugins, &err))
-		fail_msg("%s", err.text);
-	assert_int_equal(es_cluster_new(conf, 0, 1, NULL, NULL, &cluster), 0);
-	cluster->plugins = plugins;
-	memset(&health, 0, sizeof(health));
-	es_health_set_state(&health, DOWN, ES_NODE_DOWN);
-	assert_int_equal(es_router_init(&router, cluster, &health, NULL), 0);
-}
-
-static void end(void)
-{
-	es_router_fini(&router);
-	es_plugins_free(&plugins);
-	es_cluster_free(&cluster);
-	es_conf_free(&conf);
-}
-
-static int ask_bytes(const void *bytes, size_t len, int truncated)
-{
-	es_http_head_init(&head);
-	es_http_head_scan(&head, bytes, len);
-	request = (struct es_request_view){.current = -1, .truncated = truncated};
-	es_request_describe(&request, &head, bytes, len, 1, &name);
-	return es_route(&router, 0, &request, 1000, NULL, &rejection);
-}
-
-/* The node for a request with X-Debug: @wish. */
-static int ask_uri(const char *uri, const char *wish)
-{
-	static char text[512];
-
-	snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: a\r\nX-Debug: %s\r\n\r\n", uri, wish);
-	return ask_bytes(text, strlen(text), 0);
-}
-
-static int ask(const char *wish)
-{
-	return ask_uri("/a?b", wish);
-}
-
-static struct es_plugin_report *report_of(unsigned int index)
-{
-	static struct es_plugin_report report;
-
-	es_plugins_describe(plugins, index, &report);
-	return &report;
-}
-
-static unsigned long long failures(unsigned int index)
-{
-	unsigned long long sum = 0;
-
-	for (unsigned int i = 0; i < ES_PLUGIN_FAILURE_COUNT; i++)
-		sum += report_of(index)->failures[i];
-	return sum;
-}
-
-/* Not measured: on a busy machine any call may take longer than a budget. Those of
- * test_answers_that_come_too_late() are. */
-#define DEBUG_BUDGET(name, us, more) "plugin " name " { file = \"debug.so\" budget_us = " us " " more " }\n"
-#define DEBUG(name, more)	     DEBUG_BUDGET(name, "0", more)
 
 static void test_answers(void **state)
 {
@@ -143,163 +50,6 @@ static void test_answers(void **state)
 	assert_int_equal(report_of(0)->answers[ES_PLUGIN_MORE], 1);
 	assert_int_equal(report_of(0)->answers[ES_PLUGIN_REJECT], 1);
 	assert_int_equal(report_of(0)->metric[0].value, 87);
-	end();
-}
-
-static const struct {
-	const char *wish;
-	enum es_plugin_failure failure;
-} wrong[] = {
-	{"error", ES_PLUGIN_FAILURE_error},
-	{"kind 5", ES_PLUGIN_FAILURE_unknown_answer},
-	{"kind 1000", ES_PLUGIN_FAILURE_unknown_answer},
-	{"node 4", ES_PLUGIN_FAILURE_no_such_node},
-	{"node 127", ES_PLUGIN_FAILURE_no_such_node},
-	{"node 4294967295", ES_PLUGIN_FAILURE_no_such_node},
-	{"nodes 17", ES_PLUGIN_FAILURE_no_such_node},
-	{"node 3", ES_PLUGIN_FAILURE_no_target},
-	{"nodes 8", ES_PLUGIN_FAILURE_no_target},
-	{"nodes 0", ES_PLUGIN_FAILURE_no_target},
-	{"once-more", ES_PLUGIN_FAILURE_bad_more},
-	{"reject 200", ES_PLUGIN_FAILURE_bad_status},
-	{"reject 600", ES_PLUGIN_FAILURE_bad_status},
-	{"reject 0", ES_PLUGIN_FAILURE_bad_status},
-};
-
-static void test_wrong_answers(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		int policy;
-
-		begin(DEBUG("d", ""));
-		policy = ask("pass");
-		if (ask(wrong[i].wish) != policy || failures(0) != 1 ||
-		    report_of(0)->failures[wrong[i].failure] != 1)
-			fail_msg("%s: not passed over, or not counted as %s", wrong[i].wish,
-				 es_plugin_failure_name[wrong[i].failure]);
-		assert_false(request.has_allowed);
-		end();
-		begin(DEBUG("d", "fail = closed"));
-		if (ask(wrong[i].wish) != ES_ROUTE_REJECT || rejection.status != 503 || failures(0) != 1)
-			fail_msg("%s: not refused", wrong[i].wish);
-		assert_int_equal(ask("node 1"), 1);
-		end();
-	}
-}
-
-/* An answer that comes too late is not used, whatever it is. The other calls may be late, too: they are not
- * judged. */
-static void test_answers_that_come_too_late(void **state)
-{
-	static const char *const wishes[] = {"spin 2000", "spin 2000 1"};
-
-	(void)state;
-	for (size_t i = 0; i < 2; i++) {
-		unsigned long long before;
-		int policy;
-
-		begin(DEBUG_BUDGET("d", "1000", ""));
-		policy = ask("pass");
-		before = report_of(0)->failures[ES_PLUGIN_FAILURE_too_slow];
-		assert_int_equal(ask(wishes[i]), policy);
-		assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_too_slow], before + 1);
-		assert_int_equal(failures(0), before + 1);
-		assert_false(request.has_allowed);
-		end();
-		begin(DEBUG_BUDGET("d", "1000", "fail = closed"));
-		assert_int_equal(ask(wishes[i]), ES_ROUTE_REJECT);
-		assert_int_equal(rejection.status, 503);
-		end();
-	}
-}
-
-/* Time in which the thread does not run is not the plugin's. */
-static void test_answer_of_a_thread_that_waited(void **state)
-{
-	(void)state;
-	begin(DEBUG_BUDGET("d", "1000", ""));
-	ask("wait 5000 2");
-	assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_too_slow], 0);
-	assert_int_equal(report_of(0)->answers[ES_PLUGIN_NODES], 1);
-	assert_true(report_of(0)->max_us >= 5000);
-	end();
-}
-
-/* What a plugin has allocated when it crashes is lost: nobody knows in what state it is. */
-static void lsan_disable(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-	__lsan_disable();
-#endif
-}
-
-static void lsan_enable(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-	__lsan_enable();
-#endif
-}
-
-/* A call that crashes is an answer that is wrong; after some, the plugin is not called any more. */
-static void test_crashes(void **state)
-{
-	static const char *const wishes[] = {"crash", "abort", "overflow"};
-	int policy;
-
-	(void)state;
-	es_guard_install(); /* cmocka has handlers of its own */
-	lsan_disable();
-	begin(DEBUG("d", "") DEBUG("next", "config = \"answer pass\""));
-	policy = ask("pass");
-	for (unsigned int i = 0; i < 3; i++) {
-		assert_int_equal(report_of(0)->crashes, i);
-		assert_false(report_of(0)->is_off);
-		assert_int_equal(ask("node 1"), 1);
-		/* The second of the chain crashes too: each has its own count. */
-		assert_int_equal(ask(wishes[i]), policy);
-		assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_crashed], i + 1);
-		assert_int_equal(failures(0), i + 1);
-	}
-	assert_string_equal(report_of(0)->last_error, "it crashed: SIGSEGV");
-	assert_int_equal(report_of(0)->crashes, 3);
-	assert_true(report_of(0)->is_off);
-	for (int i = 1; i <= 5; i++) {
-		assert_int_equal(ask("node 1"), policy);
-		assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_off], i);
-	}
-	end();
-	begin(DEBUG("d", "fail = closed"));
-	for (unsigned int i = 0; i < 5; i++) {
-		assert_int_equal(ask("crash"), ES_ROUTE_REJECT);
-		assert_int_equal(rejection.status, 503);
-	}
-	assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_crashed], 3);
-	assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_off], 2);
-	end();
-	lsan_enable();
-}
-
-/* Why there is no answer is kept, in characters that do a terminal no harm; not of what is only explained. */
-static void test_last_error(void **state)
-{
-	(void)state;
-	begin(DEBUG("d", ""));
-	assert_string_equal(report_of(0)->last_error, "");
-	ask("pass");
-	ask("error");
-	assert_string_equal(report_of(0)->last_error, "told to fail: ?[2J");
-	assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_error], 1);
-	end();
-	begin(DEBUG("d", "config = \"answer error\""));
-	explain.count = 0;
-	es_http_head_init(&head);
-	es_http_head_scan(&head, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27);
-	request = (struct es_request_view){.current = -1};
-	es_request_describe(&request, &head, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27, 1, &name);
-	es_route(&router, 0, &request, 1000, &explain, &rejection);
-	assert_string_equal(explain.step[0], "plugin d: told to fail: ?[2J");
-	assert_string_equal(report_of(0)->last_error, "");
 	end();
 }
 
@@ -351,16 +101,6 @@ static void test_chain(void **state)
 	assert_int_equal(ask_bytes("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27, 0), 0);
 	assert_int_equal(es_plugins_has(plugins, 0), 0);
 	assert_int_equal(es_plugins_has(plugins, 1), 1);
-	end();
-}
-
-static void test_thread_fails(void **state)
-{
-	(void)state;
-	begin(DEBUG("d", "config = \"thread fail\""));
-	assert_in_range(ask("node 1"), 0, 2);
-	assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_no_thread], 1);
-	assert_int_equal(report_of(0)->metric[0].value, 0);
 	end();
 }
 
@@ -464,7 +204,7 @@ static void test_explain(void **state)
 	assert_int_equal(report_of(0)->calls, 1);
 	explain.count = 0;
 	request = (struct es_request_view){.current = -1};
-	es_request_describe(&request, &head, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n", 28, 1, &name);
+	es_request_describe(&request, &head, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n", 28, 1, &content_name);
 	assert_in_range(es_route(&router, 0, &request, 1000, &explain, &rejection), 0, 2);
 	assert_int_equal(report_of(0)->calls, 1);
 	assert_int_equal(report_of(0)->metric[0].value, 1);
@@ -615,22 +355,11 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_wrong_answers),
-		cmocka_unit_test(test_answers_that_come_too_late),
-		cmocka_unit_test(test_answer_of_a_thread_that_waited),
-		cmocka_unit_test(test_crashes),
-		cmocka_unit_test(test_last_error),
-		cmocka_unit_test(test_more),
-		cmocka_unit_test(test_chain),
-		cmocka_unit_test(test_tls),
-		cmocka_unit_test(test_content),
-		cmocka_unit_test(test_explain),
-		cmocka_unit_test(test_reload),
-		cmocka_unit_test(test_reload_other_file),
-		cmocka_unit_test(test_timer),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_thread_fails),
+		cmocka_unit_test(test_answers), cmocka_unit_test(test_more),
+		cmocka_unit_test(test_chain),	cmocka_unit_test(test_tls),
+		cmocka_unit_test(test_content), cmocka_unit_test(test_explain),
+		cmocka_unit_test(test_reload),	cmocka_unit_test(test_reload_other_file),
+		cmocka_unit_test(test_timer),	cmocka_unit_test(test_errors),
 	};
 
 	setenv(ES_PLUGIN_DIR_ENV, EARSHOT_PLUGINS, 1);
