@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot check`: looks at this machine, with or without its daemon, and says what would not work and what
- * to do. It changes nothing. What it looks at and what it thinks of it is in inspector/check/.
+ * to do. It changes nothing. inspector/check/ has what it looks at, and what it thinks of it.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -8,7 +8,10 @@
 /* drain_request.c: es_cli_drain_now_s() - a clock that nobody sets */
 double es_cli_drain_now_s(void);
 
-/* es_cli_drain_request() - begins a request: by whom, --for and --reason. NULL if one of these is wrong, reported. */
+/*
+ * es_cli_drain_request() - begins a request: by whom, --for and --reason. NULL if one of these is wrong,
+ * reported.
+ */
 struct json_object *es_cli_drain_request(const struct es_cli *cli, const char *command);
 
 /*

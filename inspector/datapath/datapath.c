@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What all drivers have in common. drivers.c knows which there are. */
+/* Shared by all drivers. drivers.c knows which there are. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

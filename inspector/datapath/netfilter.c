@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The driver of the netfilter datapath, which is a thread of this very process (netfilter/engine/engine.h). Its tables lie in
- * a file below /run, and the kernel's rules stay, when the daemon goes: what they catch is dropped until the next one
- * comes. Connections that are here go on without either.
+ * The driver of the netfilter datapath, which is a thread of this very process (netfilter/engine/engine.h).
+ * Its tables lie in a file below /run, and the kernel's rules stay, when the daemon goes: what they catch is
+ * dropped until the next one comes. Connections that are here go on without either.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -97,7 +97,7 @@ static void nodes_of_put(struct es_text *out, const struct es_conf *conf,
 		line(out, "\n");
 }
 
-/* Of all lines here the only ones that most services have not. */
+/* The only lines here that most services do not have. */
 static void parameters_put(struct es_text *out, const struct es_conf_service *service)
 {
 	const struct es_policy *policy = es_policy_find(service->policy);
@@ -128,7 +128,7 @@ static void backup_put(struct es_text *out, const struct es_conf_service *servic
 		line(out, "=service.%s.backup=%s\n", service->name, names);
 }
 
-/* Of nodes whose names are not what cookies call them; the version before knows no others. */
+/* Only nodes whose names are not what cookies call them; the version before knows no others. */
 static void routes_put(struct es_text *out, const struct es_conf *conf)
 {
 	unsigned long long digest = es_conf_routes_digest(conf);

@@ -3,11 +3,11 @@
 #define ES_CONTENTS_TABLE_H
 
 /*
- * The table behind contents.h (contents_table.c), for the files that stand on it: contents.c (sets, proposals and what the
- * bus delivers), contents_words.c (homes that nodes tell each other without a bus) and contents_snapshot.c (the table
- * as a whole). Each entry has two sets: the agreed one, which only changes as the bus says, and the one that
- * policies see, which is ahead of it by this node's own proposals under way. When the last of those has come back,
- * both are the same again, whatever others did in between.
+ * The table behind contents.h (contents_table.c), for the files that stand on it: contents.c (sets, proposals
+ * and what the bus delivers), contents_words.c (homes that nodes tell each other without a bus) and
+ * contents_snapshot.c (the table as a whole). Each entry has two sets: the agreed one, which only changes as
+ * the bus says, and the one that policies see, which is ahead of it by this node's own proposals under way.
+ * When the last of those has come back, both are the same again, whatever others did in between.
  *
  * Look-ups and proposals lock one of the shards for some tens of instructions. The order of the entries
  * belongs to the thread that delivers.
@@ -95,7 +95,9 @@ void es_entry_view(struct es_entry *e, struct es_node_set next, unsigned long lo
 void es_entry_enter(struct es_contents *t, struct es_entry *e);
 /* es_entry_drop() - it is no agreed content any more */
 void es_entry_drop(struct es_contents *t, const struct es_shard *shard, struct es_entry *e);
-/* es_digest_add() - each agreed set is in the digest: adds it, or takes it out (@sign -1) before it changes */
+/*
+ * es_digest_add() - each agreed set is in the digest: adds it, or takes it out (@sign -1) before it changes
+ */
 void es_digest_add(struct es_contents *t, const struct es_entry *e, int sign);
 
 /* es_queue_put() - no lock but the queue's own is needed */

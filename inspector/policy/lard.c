@@ -62,7 +62,10 @@ int es_lard_is_imbalance(const struct es_lard *lard, const struct es_cluster_vie
 	return 0;
 }
 
-/* The connection's node, if it has resources to spare: a home that has too much to do does not send for what is there. */
+/*
+ * The connection's node, if it has resources to spare: a home that has too much to do does not send for what
+ * is there.
+ */
 static struct es_node_set es_lard_spared(const struct es_lard *lard, const struct es_request_view *request,
 					 const struct es_cluster_view *view)
 {

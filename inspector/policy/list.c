@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The list of policies. What they stand on is in policy.c. */
+/* The list of policies. policy.c has what they stand on. */
 #include <string.h>
 #include "inspector/policy/list.h"
 

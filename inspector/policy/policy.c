@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What policies share: their parameters, the targets that are not chosen by content, and the hash of a content's name. */
+/*
+ * Shared by policies: their parameters, the targets that are not chosen by content, and the hash of a
+ * content's name.
+ */
 #include <endian.h>
 #include <string.h>
 #include "inspector/policy/policy.h"
@@ -88,7 +91,7 @@ int es_policy_last_resort(const struct es_cluster_view *view, __u64 position, co
 		if (node < view->count && view->node[node].is_draining &&
 		    (!among || es_node_set_has(*among, node)))
 			return node;
-	/* What has weight 0 is not on the ring. */
+	/* A node of weight 0 is not on the ring. */
 	for (unsigned int i = 0; i < view->count; i++) {
 		unsigned int id = (start + i) % view->count;
 

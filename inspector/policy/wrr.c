@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Policy `wrr`: weighted round robin (turns.h) over the nodes that are targets, content-blind; the papers' baseline.
+ * Policy `wrr`: weighted round robin (turns.h) over the nodes that are targets, content-blind; the papers'
+ * baseline.
  */
 #include <errno.h>
 #include <stdlib.h>

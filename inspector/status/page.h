@@ -69,7 +69,8 @@ void es_page_events(FILE *file, struct json_object *view);
 void es_page_problems(FILE *file, struct json_object *view);
 
 /*
- * page_table.c: es_page_section(), es_page_table() - begin one; the caller closes with </section>, es_page_table_end()
+ * page_table.c: es_page_section(), es_page_table() - begin one; the caller closes with </section>,
+ * es_page_table_end()
  * @class: "stack" for one whose cells stand below each other where there is little room, "" for none
  */
 void es_page_section(FILE *file, const char *id, const char *heading);

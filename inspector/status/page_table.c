@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: how a section begins, and a table. */
+/* A part of the status page: how a section begins, and a table. */
 #include "inspector/status/page.h"
 
 void es_page_section(FILE *file, const char *id, const char *heading)
