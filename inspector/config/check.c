@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What must hold once the whole file is read: nothing that must be unique is there twice, no two values contradict
- * each other. It reads no text.
+ * What must hold once the whole file is read: nothing that must be unique is there twice, no two values
+ * contradict each other. It reads no text.
  */
 #include <arpa/inet.h>
 #include <earshot/ring.h>

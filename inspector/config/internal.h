@@ -66,8 +66,8 @@ struct es_conf_choice {
 };
 
 /*
- * Must nodes be alike in a key? MUST: one that differs is refused; SHOULD: it is shown; LISTED: likewise, in the list of
- * the nodes; OWN: it is a node's own affair.
+ * Must nodes be alike in a key? MUST: one that differs is refused; SHOULD: it is shown; LISTED: likewise, in
+ * the list of the nodes; OWN: it is a node's own affair.
  */
 enum es_conf_alike {
 	ES_CONF_MUST = 1,

@@ -3,12 +3,13 @@
 #define ES_CONFIG_KEYS_H
 
 /*
- * How a line of the table of keys is written (keys_cluster.c, keys_service.c, keys_rules.c). key_reference.py makes
- * the sections of earshot.conf(5) and conf/earshot.conf.example from these files, so the comment before a key is
- * for operators: its meaning, in the markup of scdoc(5). The example has the first paragraph alone. Range, default
- * and whether nodes must be alike follow from the line itself. "@example VALUE" is what the example shows for a key
- * without a default, or with one that would be refused there; "--- TEXT" is a line of the manual page between two
- * keys. A location's key without a comment is as in a rule. The comment before a table is the section's.
+ * How a line of the table of keys is written (keys_cluster.c, keys_service.c, keys_rules.c). key_reference.py
+ * makes the sections of earshot.conf(5) and conf/earshot.conf.example from these files, so the comment before
+ * a key is for operators: its meaning, in the markup of scdoc(5). The example has the first paragraph alone.
+ * Range, default and whether nodes must be alike follow from the line itself. "@example VALUE" is what the
+ * example shows for a key without a default, or with one that would be refused there; "--- TEXT" is a line of
+ * the manual page between two keys. A location's key without a comment is as in a rule. The comment before a
+ * table is the section's.
  */
 #include <stddef.h>
 
@@ -45,12 +46,13 @@
 #define OPTIONAL ""
 
 /*
- * Must nodes be alike? MUST: a node that differs is refused; its line with '=' is written by hand, as the wire format
- * has it (member/settings.c). SHOULD: told in a line of its own, named as the key. SHOULD_IN: as "KEY:VALUE" in a line
- * that keys of the section share; @line follows the section's own name there. SHOULD_AS: the same, with @lead instead
- * of the name. SHOULD_NUMBERED: the same as SHOULD_IN, with a choice's number, which the version before tells. LISTED:
- * in the line of the nodes, also written by hand, of which lists may fit that differ (membership/lists.c). OWN: not
- * compared. A line's name and form are for ever (alike.h), so a new key that should be alike is a SHOULD.
+ * Must nodes be alike? MUST: a node that differs is refused; its line with '=' is written by hand, as the
+ * wire format has it (member/settings.c). SHOULD: told in a line of its own, named as the key. SHOULD_IN: as
+ * "KEY:VALUE" in a line that keys of the section share; @line follows the section's own name there.
+ * SHOULD_AS: the same, with @lead instead of the name. SHOULD_NUMBERED: the same as SHOULD_IN, with a
+ * choice's number, which the version before tells. LISTED: in the line of the nodes, also written by hand, of
+ * which lists may fit that differ (membership/lists.c). OWN: not compared. A line's name and form are for
+ * ever (alike.h), so a new key that should be alike is a SHOULD.
  */
 #define MUST			.alike = ES_CONF_MUST
 #define SHOULD			.alike = ES_CONF_SHOULD

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The keys of rules and locations; how to read a line is in keys.h. Their order is that of
- * es_conf_rule_digest(), which nodes compare: a new one comes last, behind those that the version before
+ * es_conf_rule_digest(), which nodes compare: a new one comes last, after those that the version before
  * knows.
  */
 #include "inspector/config/keys.h"

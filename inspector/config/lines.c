@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where a key stands in the file, and which nodes a list of it names: for all that is checked once the file is read. */
+/*
+ * Where a key stands in the file, and which nodes a list of it names: for all that is checked once the file
+ * is read.
+ */
 #include <string.h>
 
 #include "inspector/config/internal.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Makes room for a section where it begins: which structure of the configuration its values go to, whether one more of
- * that name is allowed, and its defaults. Says at its end what is missing.
+ * Makes room for a section where it begins: which structure of the configuration its values go to, whether
+ * one more of that name is allowed, and its defaults. Says at its end what is missing.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The lines in which nodes tell each other their settings. Nodes of different versions compare them, so the lines
- * of the version before stay as they are, to the byte. And each key of the configuration is compared as its table says.
+ * The lines in which nodes tell each other their settings. Nodes of different versions compare them, so the
+ * lines of the version before stay as they are, to the byte. And each key of the configuration is compared as
+ * its table says.
  */
 #include "tests/unit/cmocka_all.h"
 
