@@ -34,8 +34,6 @@ NOT_YET = {
     "libearshot/include/earshot": (2, 0, 5),
     "membership": (18, 0, 22),
     "netfilter": (82, 19, 320),
-    "plugins/lua": (1, 0, 17),
-    "sim": (16, 0, 12),
     "tests/netfilter": (7, 2, 14),
     "tests/unit": (281, 3, 170),
 }

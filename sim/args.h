@@ -50,15 +50,15 @@ void es_args_parse(struct es_args *args, int argc, char **argv, const char *args
  * or -EINVAL with the reason printed. */
 int es_args_policy(struct es_args *args, const char *but);
 
-/* es_args_contradiction() - do two of the policy's parameters contradict each other? Returns 0, or -EINVAL with the
- * reason printed. */
+/* es_args_contradiction() - do two of the policy's parameters contradict each other? Returns 0, or -EINVAL
+ * with the reason printed. */
 int es_args_contradiction(const struct es_sim_params *params);
 
 /* es_args_number() - all of @text is a number; returns 1 */
 int es_args_number(const char *text, double *ret_value);
 
-/* es_args_workload() - generates or reads what is asked for, and says on stderr how much of a trace is left out;
- * returns 0, or -errno with the reason printed */
+/* es_args_workload() - generates or reads what is asked for, and says on stderr how much of a trace is left
+ * out; returns 0, or -errno with the reason printed */
 int es_args_workload(struct es_args *args, struct es_workload *ret_workload);
 
 /* --- args_trace.c */

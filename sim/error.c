@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the commands say on stderr. */
+/* The commands' messages on stderr. */
 #include <stdarg.h>
 #include <stdio.h>
 #include "sim/error.h"

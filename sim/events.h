@@ -3,8 +3,8 @@
 #define ES_SIM_EVENTS_H
 
 /*
- * What will happen, by time. Two events of the same time happen in the order in which they were put in, so a
- * run is the same every time.
+ * The events to come, by time. Two of the same time happen in the order in which they were put in, so a run
+ * is the same every time.
  */
 #include <stddef.h>
 #include <linux/types.h>

@@ -22,8 +22,10 @@ void es_frontend_free(struct es_frontend **frontend);
  * node that has it */
 unsigned int es_frontend_inspector(const struct es_frontend *frontend, __u64 flow_hash, int current);
 
-/* es_frontend_route() - the node; -1 if there is none. @ret_why: why the connection moves, if it does. What was
- * proposed waits for es_frontend_say(). */
+/*
+ * es_frontend_route() - the node; -1 if there is none. @ret_why: why the connection moves, if it does. A
+ * proposal waits for es_frontend_say().
+ */
 int es_frontend_route(struct es_frontend *frontend, unsigned int inspector, const struct es_sim_file *file,
 		      __u64 size_bytes, __u64 flow_hash, int current, __u64 now_ns,
 		      enum es_move_why *ret_why);
@@ -39,8 +41,8 @@ void es_frontend_hear(struct es_frontend *frontend, __u64 now_ns);
  * returns as es_frontend_say() */
 int es_frontend_publish(struct es_frontend *frontend);
 
-/* struct es_frontend_counts - of the first inspector's content table, and over all: @fallbacks: decisions that
- * the policy left to the ring */
+/* struct es_frontend_counts - of the first inspector's content table, and over all: @fallbacks: decisions
+ * that the policy left to the ring */
 struct es_frontend_counts {
 	struct es_contents_counts contents;
 	__u64 decisions;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What happens to a request: it is given to a node; the node's CPU works on it; what is not in the page cache
- * is read from the disk, extent by extent, once for all that wait for it; it is sent, piece by piece; the
- * client asks for the next one. Nothing here knows a policy.
+ * The life of a request: it is given to a node; the node's CPU works on it; what is not in the page cache is
+ * read from the disk, extent by extent, once for all that wait for it; it is sent, piece by piece; the client
+ * asks for the next one. Nothing here knows a policy.
  */
 #include <errno.h>
 #include <math.h>

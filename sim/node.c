@@ -39,7 +39,7 @@ void es_sim_node_shares(struct es_sim_node *node, __u64 now_ns, __u64 interval_n
 {
 	for (int i = 0; i < ES_STATION_COUNT; i++) {
 		const struct es_station *station = &node->station[i];
-		/* What lies in the queue has been given, not done. */
+		/* Work in the queue has been given, not done. */
 		__u64 ahead_ns = station->free_ns > now_ns ? station->free_ns - now_ns : 0;
 		__u64 done_ns = station->busy_ns - ahead_ns;
 

@@ -3,8 +3,8 @@
 #define ES_SIM_PARAMS_H
 
 /*
- * What is simulated: each number is an option of the command line (params.c), which has its unit, default,
- * limits and reason.
+ * The parameters of a simulation: each number is an option of the command line (params.c), which has its
+ * unit, default, limits and reason.
  */
 #include <stddef.h>
 #include <linux/types.h>

@@ -3,7 +3,7 @@
 #define ES_SIM_REPORT_H
 
 /*
- * What is printed: the same numbers as text, CSV and JSON.
+ * Prints the same numbers as text, CSV and JSON.
  */
 #include <json-c/json.h>
 #include "sim/args.h"

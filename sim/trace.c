@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * From bytes to requests. Replayed is what a server reads a file for: GET with 200, 206 or 304. The replay's
- * clients have no caches of their own, so a 304 is asked for in full, as httperf does it. A file's size is the
- * largest response that a 200 or, as a piece of it, a 206 had. A site's file is another one than that of the
- * same name on another site, where the log says which site was asked.
+ * clients have no caches of their own, so a 304 is asked for in full, as httperf does it. A file's size is
+ * the largest response that a 200 or, as a piece of it, a 206 had. A site's file is another one than that of
+ * the same name on another site, where the log says which site was asked.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -327,8 +327,8 @@ static int es_trace_line_end(struct es_trace *trace)
 	return 0;
 }
 
-/* A machine that crashed, or a program that writes on behind the place where logrotate has cut its file, leaves
- * zeros. They end a line, and the next one begins behind them. Sets how many bytes they are. */
+/* A machine that crashed, or a program that writes on behind the place where logrotate has cut its file,
+ * leaves zeros. They end a line, and the next one begins behind them. Sets how many bytes they are. */
 static int es_trace_feed_hole(struct es_trace *trace, const char *data, size_t len, size_t *ret_part)
 {
 	size_t part = 0;

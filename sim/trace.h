@@ -4,8 +4,8 @@
 
 /*
  * Reading recorded traffic: access logs in common or combined log format and their kin, and the WorldCup98
- * logs of the Internet Traffic Archive in their binary format. A line that cannot be used is counted by reason
- * and left out; what is neither of the two is refused by its name.
+ * logs of the Internet Traffic Archive in their binary format. A line that cannot be used is counted by
+ * reason and left out; what is neither of the two is refused by its name.
  */
 #include "inspector/policy/name.h"
 #include "sim/workload.h"
@@ -93,8 +93,8 @@ struct es_trace_foreign {
 /* How a file's size is known. */
 enum es_trace_sized { ES_SIZE_UNKNOWN, ES_SIZE_OF_PIECES, ES_SIZE_WHOLE };
 
-/* struct es_trace_bad - the first line that could not be used; @line counts from 1, 0: there is none. @text is
- * printable. */
+/* struct es_trace_bad - the first line that could not be used; @line counts from 1, 0: there is none. @text
+ * is printable. */
 struct es_trace_bad {
 	__u64 line;
 	enum es_trace_skip skip;
@@ -138,8 +138,8 @@ struct es_trace {
 int es_trace_init(struct es_trace *trace, enum es_trace_format format, size_t limit);
 void es_trace_fini(struct es_trace *trace);
 
-/* es_trace_feed() - the next bytes, in pieces of any size; returns 0, -ENOMEM, or -ENOTSUP if the format was to
- * be found out and is foreign */
+/* es_trace_feed() - the next bytes, in pieces of any size; returns 0, -ENOMEM, or -ENOTSUP if the format was
+ * to be found out and is foreign */
 int es_trace_feed(struct es_trace *trace, const void *data, size_t len);
 
 /* es_trace_finish() - there is no more; returns as es_trace_feed() does */
@@ -185,8 +185,8 @@ const struct es_trace_foreign *es_trace_foreign(const char *data, size_t len);
 
 /**
  * es_trace_read() - a file; "-" for standard input
- * Members that gzip made and plain text may follow each other in any order. What comes before damage is there.
- * Returns 0 or -errno; -EIO if the compressed data are damaged, -ENOTSUP if it is something foreign.
+ * Members that gzip made and plain text may follow each other in any order. Lines before damaged data are
+ * there. Returns 0 or -errno; -EIO if the compressed data are damaged, -ENOTSUP if it is something foreign.
  */
 int es_trace_read(struct es_trace *trace, const char *path);
 

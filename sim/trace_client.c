@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Who asked, and for which site: the words before a line's time, behind what collectors of logs put there.
+ * The client, and the site that it asked for: the words before a line's time, behind what collectors of logs
+ * put there.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -82,8 +83,10 @@ static int es_skip_rfc5424(struct es_span *line)
 	return 1;
 }
 
-/* "TIME host program: " of rsyslog, "TIME stdout F " of Kubernetes, "TIME " of docker logs --timestamps. What
- * begins with its own time looks like the last, so a time must be left behind it. */
+/*
+ * "TIME host program: " of rsyslog, "TIME stdout F " of Kubernetes, "TIME " of docker logs --timestamps. A
+ * line that begins with its own time looks like the last, so a time must be left behind it.
+ */
 static int es_skip_iso_syslog(struct es_span *line)
 {
 	struct es_span rest = *line, stream, before, after;

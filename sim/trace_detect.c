@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a file is, by its first bytes. What cannot be read is called by its name, with what to do about it: a
- * log that is taken for something else would be answered from without anybody noticing.
+ * Tells what a file is by its first bytes. A format that cannot be read is called by its name, with what to
+ * do about it: a log that is taken for something else would be answered from without anybody noticing.
  */
 #include <ctype.h>
 #include <string.h>

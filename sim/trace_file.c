@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A file's bytes: plain, or compressed by gzip, or one after the other, as `cat access.log*` and programs that
- * go on writing behind what gzip made leave them. (gzread() ends at the first plain byte behind a member.)
+ * A file's bytes: plain, or compressed by gzip, or one after the other, as `cat access.log*` and programs
+ * that go on writing behind what gzip made leave them. (gzread() ends at the first plain byte behind a
+ * member.)
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Common log format: client ident user [time] "request" status size. What follows, as in the combined format,
- * is not looked at. Names of users may have spaces, as some servers write them; a virtual host may stand
- * first, and the prefix of syslog or docker before that; the time may be another one (trace_time.c), and may
- * stand before the client. Within quotes a backslash protects the next character. HAProxy's own HTTP log is
- * read, too: it has status and size before the request.
+ * Common log format: client ident user [time] "request" status size. The rest, as in the combined format, is
+ * not looked at. Names of users may have spaces, as some servers write them; a virtual host may stand first,
+ * and the prefix of syslog or docker before that; the time may be another one (trace_time.c), and may stand
+ * before the client. Within quotes a backslash protects the next character. HAProxy's own HTTP log is read,
+ * too: it has status and size before the request.
  */
 #include <ctype.h>
 #include <string.h>

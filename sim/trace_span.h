@@ -53,8 +53,8 @@ static inline int es_take_char(struct es_span *span, char c)
 	return 1;
 }
 
-/* es_take_number() - digits at the start of @span, which moves behind them; -1 if there are none, or more than
- * 18 */
+/* es_take_number() - digits at the start of @span, which moves behind them; -1 if there are none, or more
+ * than 18 */
 __s64 es_take_number(struct es_span *span);
 
 /**

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What is in a trace.
+ * The contents of a trace.
  */
 #include <errno.h>
 #include <math.h>
@@ -63,7 +63,7 @@ static int es_popularity(const struct es_trace *trace, struct es_trace_stat *sta
 	return 0;
 }
 
-/* What one page cache of @cache_bytes hits, beginning empty. */
+/* The hits of one page cache of @cache_bytes, which begins empty. */
 static int es_curve_point(const struct es_trace *trace, __u64 cache_bytes, double *ret_hit_rate)
 {
 	struct es_lru lru;

@@ -3,7 +3,7 @@
 #define ES_SIM_WORKLOAD_H
 
 /*
- * What the clients ask for: files, and connections with requests for them.
+ * The clients' workload: files, and connections with requests for them.
  */
 #include <stddef.h>
 #include <linux/types.h>

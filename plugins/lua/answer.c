@@ -61,7 +61,10 @@ static int explain(lua_State *lua)
 	return 0;
 }
 
-/* content(name [, cost]): what the request is for. Long names count in full, and are cut where people see them. */
+/*
+ * content(name [, cost]): what the request is for. Long names count in full, and are cut where people see
+ * them.
+ */
 static int content(lua_State *lua)
 {
 	struct es_lua_thread *t = es_lua_thread_now(lua);

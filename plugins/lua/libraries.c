@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The parts of Lua's libraries that scripts get. A list names each function that is allowed, so that a newer
- * Lua's additions stay outside. A function whose work is not bounded by its arguments charges the budget first.
- * Left out, besides everything that reaches the system (io, os, package, debug, load, dofile, require, print):
- * metatables, coroutines and xpcall, see sandbox.h; collectgarbage; table.move and utf8, whose loops no budget
- * sees; math.random, which would decide differently on each node and each time. order.c deals with the other
- * functions that would differ.
+ * Lua's additions stay outside. A function whose work is not bounded by its arguments charges the budget
+ * first. Left out, besides everything that reaches the system (io, os, package, debug, load, dofile, require,
+ * print): metatables, coroutines and xpcall, see sandbox.h; collectgarbage; table.move and utf8, whose loops
+ * no budget sees; math.random, which would decide differently on each node and each time. order.c deals with
+ * the other functions that would differ.
  */
 #include <lualib.h>
 #include <math.h>

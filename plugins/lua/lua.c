@@ -348,8 +348,8 @@ static int route_call(lua_State *lua)
 }
 
 /*
- * The script keeps so much between requests that no room is left for a request. Every request would fail until
- * somebody reloads, so the script runs anew, without what it kept.
+ * The script keeps so much between requests that no room is left for a request. Every request would fail
+ * until somebody reloads, so the script runs anew, without what it kept.
  */
 static void restart(struct es_lua_thread *t, const struct es_plugin_cluster *cluster)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Replaces the functions of Lua's libraries whose results depend on addresses, on the seed of a state's strings or
- * on the clock, and so would differ between threads, processes or nodes: the order in which tables are walked, the
- * text for tables and functions, and the pivots of table.sort. Here the results follow from the values alone.
+ * Replaces the functions of Lua's libraries whose results depend on addresses, on the seed of a state's
+ * strings or on the clock, and so would differ between threads, processes or nodes: the order in which tables
+ * are walked, the text for tables and functions, and the pivots of table.sort. Here the results follow from
+ * the values alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,9 @@ static int array_next(lua_State *lua)
 	return 0;
 }
 
-/* The same in the order of the keys. Upvalues: the keys, their order, their number, and the last one visited. */
+/*
+ * The same in the order of the keys. Upvalues: the keys, their order, their number, and the last one visited.
+ */
 static int sorted_next(lua_State *lua)
 {
 	const struct key *key = lua_touserdata(lua, lua_upvalueindex(2));
@@ -241,7 +244,9 @@ static int text(lua_State *lua)
 	return 1;
 }
 
-/* string.format: without %p, and with a word in place of an address. The first upvalue is the library's own. */
+/*
+ * string.format: without %p, and with a word in place of an address. The first upvalue is the library's own.
+ */
 static int format(lua_State *lua)
 {
 	int n = lua_gettop(lua);

@@ -281,7 +281,10 @@ static const char *back_end(struct es_lua_match *m, const struct es_lua_item *it
 
 static const char *run(struct es_lua_match *m, unsigned int i, const char *at);
 
-/* Tries as many repetitions as there are, then fewer; or as few as possible, then more, until the rest matches. */
+/*
+ * Tries as many repetitions as there are, then fewer; or as few as possible, then more, until the rest
+ * matches.
+ */
 static const char *run_repeated(struct es_lua_match *m, unsigned int i, const char *at)
 {
 	const struct es_lua_item *item = &m->item[i];

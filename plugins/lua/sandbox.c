@@ -36,9 +36,9 @@ static void time_begin(struct es_lua_sandbox *s)
 }
 
 /*
- * Reading a thread's CPU time is a system call, many times dearer than the clock, and the CPU time is never more
- * than what the clock says. So a short call never reads it, and a longer one reads it only when it can have used
- * up the rest of its limit.
+ * Reading a thread's CPU time is a system call, many times dearer than the clock, and the CPU time is never
+ * more than what the clock says. So a short call never reads it, and a longer one reads it only when it can
+ * have used up the rest of its limit.
  */
 static int time_is_over(struct es_lua_sandbox *s)
 {

@@ -44,8 +44,8 @@ struct es_lua_limits {
 /**
  * struct es_lua_sandbox - one state; one thread's
  * @owner: the caller's; @name: of the script, for errors that have no line
- * @object_place: may be NULL; the place, from 0 on, of an object of the caller's at that index among those that are
- * keys of tables, the same everywhere; -1 for what is none
+ * @object_place: may be NULL; the place, from 0 on, of an object of the caller's at that index among those
+ * that are keys of tables, the same everywhere; -1 for what is none
  * @left: of the budget; @used_bytes: of memory
  * @look_ns: by the clock, when the thread's CPU time is to be looked at next; @cpu_end_ns: what that may be,
  * 0 until it was looked at
@@ -97,8 +97,8 @@ void es_lua_charge(lua_State *lua, size_t steps);
 /* libraries.c: puts the globals that scripts see in the place of the state's own. May raise errors. */
 int es_lua_libraries_open(lua_State *lua);
 
-/* order.c: pairs, next and tostring, put into the table on the stack; string's format, that of the table on the
- * stack, guarded; table.sort, which charges nothing itself */
+/* order.c: pairs, next and tostring, put into the table on the stack; string's format, that of the table on
+ * the stack, guarded; table.sort, which charges nothing itself */
 void es_lua_order_open(lua_State *lua);
 void es_lua_format_open(lua_State *lua);
 int es_lua_sort(lua_State *lua);

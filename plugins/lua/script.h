@@ -2,7 +2,7 @@
 #ifndef ES_LUA_SCRIPT_H
 #define ES_LUA_SCRIPT_H
 
-/* What lua.c (the plugin's life), view.c (what scripts see) and answer.c (what they say) share. */
+/* Shared by lua.c (the plugin's life), view.c (what scripts see) and answer.c (what they say). */
 #include <earshot/plugin.h>
 #include "sandbox.h"
 
@@ -72,7 +72,9 @@ struct es_lua_thread *es_lua_thread_now(lua_State *lua);
 /* es_lua_node_id() - of the node, or its name, at @index; ES_PLUGIN_NONE for all else */
 int es_lua_node_id(lua_State *lua, int index);
 
-/* es_lua_node_place() - that of a node object among the nodes, -1 for what is none; for struct es_lua_sandbox */
+/*
+ * es_lua_node_place() - that of a node object among the nodes, -1 for what is none; for struct es_lua_sandbox
+ */
 int es_lua_node_place(lua_State *lua, int index);
 
 /* es_lua_answer_open() - puts the functions of answer.c into the table on the top */

@@ -42,7 +42,9 @@ static int captures_push(struct es_lua_match *m, const char *from, const char *t
 	return count;
 }
 
-/* The place to begin at, counted from 0, by the optional argument @index; a negative one counts from the end. */
+/*
+ * The place to begin at, counted from 0, by the optional argument @index; a negative one counts from the end.
+ */
 static size_t begin_of(lua_State *lua, int index, size_t len)
 {
 	lua_Integer begin = luaL_optinteger(lua, index, 1);

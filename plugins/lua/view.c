@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The objects that show scripts a request, the cluster and nodes. A field is read when the script asks for it.
+ * The objects that show scripts a request, the cluster and nodes. A field is read when the script asks for
+ * it.
  */
 #include <arpa/inet.h>
 #include <string.h>
