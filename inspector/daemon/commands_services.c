@@ -33,10 +33,11 @@ static int change(struct es_daemon *d, struct json_object *request, enum es_node
 		return -EINVAL;
 	}
 	if (es_daemon_service_drains_ask(d, &drain)) {
-		es_conf_error_set(err,
-				  "%s: cannot be changed now: it, or this node, is not a member of the cluster: "
-				  "expected both to have joined (earshot nodes)",
-				  d->conf->nodes[node].name);
+		es_conf_error_set(
+			err,
+			"%s: cannot be changed now: it, or this node, is not a member of the cluster: "
+			"expected both to have joined (earshot nodes)",
+			d->conf->nodes[node].name);
 		return -ENOTCONN;
 	}
 	*ret_result = json_object_new_object();

@@ -482,11 +482,11 @@ static void test_check_config(void **state)
 	      conf);
 	fclose(conf);
 	snprintf(arguments, sizeof(arguments), "check-config %s", file);
-	snprintf(
-		text, sizeof(text),
-		"earshot: %1$s:2: cluster: handover_port = 0: expected 1..65535\n"
-		"earshot: %1$s:3: cluster: virtual_nodes = 0: expected 1..1024 (for a node with weight 100)\n",
-		file);
+	snprintf(text, sizeof(text),
+		 "earshot: %1$s:2: cluster: handover_port = 0: expected 1..65535\n"
+		 "earshot: %1$s:3: cluster: virtual_nodes = 0: expected 1..1024 (for a node with weight "
+		 "100)\n",
+		 file);
 	expect(arguments, 1, text);
 	snprintf(arguments, sizeof(arguments), "check-config --json %s 2>/dev/null | tr -d '\\n' #", file);
 	snprintf(text, sizeof(text),
