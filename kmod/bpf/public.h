@@ -89,11 +89,14 @@ static __noinline int es_carry_out_rebuild(struct __sk_buff *skb, struct bpf_soc
 		return -1;
 	rebuilt.source = cfg->self;
 	es_track_begin_uninspected(&rebuilt.track, &verdict->options);
-	/* This node, too, may be lost, and be asked again when what it has made is gone. */
-	if (cfg->leased)
-		es_first_note(v->flow_hash, v->seg.seq, rebuilt.at_ns);
 	if (es_rebuild(skb, sk, pkt, &v->seg, &rebuilt.track.options))
 		return -1;
+	/*
+	 * This node, too, may be lost, and be asked again when what it has made is gone. It has executed nothing
+	 * of what it could not make, so that is not noted.
+	 */
+	if (cfg->leased)
+		es_first_note(v->flow_hash, v->seg.seq, rebuilt.at_ns);
 	es_rebuilt_note(v->flow_hash, v->seg.seq, &rebuilt);
 	return 0;
 }

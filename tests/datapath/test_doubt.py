@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from earshotlab import wait_for
+from earshotlab import netns, wait_for
 from packets.client import LINUX, WINDOWS
 from packets.leases import OK
 from packets.node import BLIND, EACH, SERVICE_INDEX, WEB
@@ -221,6 +221,20 @@ class TestNotRead:
     def test_safe(self, node, client, world, unsafe):
         world.service(SERVICE_INDEX[BLIND], unsafe=unsafe)
         served(anothers(node, client, world, BLIND))
+
+    @pytest.mark.bpf("the module's sockets do not depend on sysctls")
+    @pytest.mark.no_netfilter("its connections do not depend on sysctls")
+    def test_not_made(self, node, client, world, all_unsafe):
+        """The kernel would not make its socket, so nothing was executed, and it is no request that was heard before."""
+        c = client(BLIND).shake(ack=False)
+        netns.set_sysctls(node.namespace, {"net.ipv4.tcp_window_scaling": 0})
+        try:
+            with node.counts(rebuild_refused=1):
+                c.send(ACK | PSH, post(c))
+                c.silence()
+        finally:
+            netns.set_sysctls(node.namespace, {"net.ipv4.tcp_window_scaling": 1})
+        served(c)
 
     def test_executed_here(self, node, client, world, all_unsafe):
         """This node was lost itself, and has ended what it had."""
