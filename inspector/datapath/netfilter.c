@@ -18,12 +18,12 @@
 #include "inspector/datapath/sock_diag.h"
 #include "netfilter/engine/attachment.h"
 #include "netfilter/engine/engine.h"
-#include "netfilter/rules/drop_by_ring.h"
-#include "netfilter/rebuild/probe.h"
+#include "netfilter/kernel/socket.h"
 #include "netfilter/node/program_name.h"
 #include "netfilter/node/queue.h"
+#include "netfilter/rebuild/probe.h"
+#include "netfilter/rules/drop_by_ring.h"
 #include "netfilter/rules/rules.h"
-#include "netfilter/kernel/socket.h"
 
 #define ES_NETFILTER_DIRECTORY "/run/earshot"
 

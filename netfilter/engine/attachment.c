@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <string.h>
 #include "netfilter/engine/attachment.h"
-#include "netfilter/rules/ingress.h"
-#include "netfilter/rules/drop_by_flow.h"
 #include "netfilter/kernel/source.h"
+#include "netfilter/rules/drop_by_flow.h"
+#include "netfilter/rules/ingress.h"
 
 /*
  * Held while tables are set or removed, for the whole process, since tables belong to the namespace.

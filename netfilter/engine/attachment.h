@@ -9,10 +9,10 @@
  * es_nf_attachment_mend() sets again what an operator has removed. Any thread may call these functions.
  */
 #include "netfilter/engine/hands.h"
+#include "netfilter/engine/tap.h"
 #include "netfilter/rules/drop_by_flow.h"
 #include "netfilter/rules/drop_by_ring.h"
 #include "netfilter/rules/rules.h"
-#include "netfilter/engine/tap.h"
 #include "netfilter/rules/translation.h"
 
 /**

@@ -11,9 +11,9 @@
 #include "netfilter/node/other.h"
 #include "netfilter/node/public.h"
 #include "netfilter/node/reply.h"
-#include "netfilter/rules/rules.h"
 #include "netfilter/node/target.h"
 #include "netfilter/node/unproven.h"
+#include "netfilter/rules/rules.h"
 
 static void es_nf_batch_on_reply(void *ctx, const uint8_t *packet, size_t len)
 {

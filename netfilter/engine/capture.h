@@ -7,8 +7,8 @@
  * kernel splits merged packets before, and fills in checksums that were left to hardware.
  */
 #include "netfilter/kernel/netlink.h"
-#include "netfilter/node/node.h"
 #include "netfilter/kernel/why.h"
+#include "netfilter/node/node.h"
 
 #define ES_NF_CAPTURE_BATCH 32
 

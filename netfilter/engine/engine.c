@@ -9,14 +9,14 @@
 #include <unistd.h>
 #include "netfilter/engine/attachment.h"
 #include "netfilter/engine/batch.h"
-#include "netfilter/kernel/clock.h"
 #include "netfilter/engine/engine.h"
 #include "netfilter/engine/hands.h"
-#include "netfilter/node/tracks.h"
 #include "netfilter/engine/mender.h"
-#include "netfilter/kernel/thread.h"
 #include "netfilter/engine/rules_wanted.h"
 #include "netfilter/engine/turns.h"
+#include "netfilter/kernel/clock.h"
+#include "netfilter/kernel/thread.h"
+#include "netfilter/node/tracks.h"
 #include "netfilter/node/unproven.h"
 
 /**

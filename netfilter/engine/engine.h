@@ -8,9 +8,9 @@
  * unless they say otherwise.
  */
 #include "kmod/core/node_ring.h"
-#include "netfilter/node/queue.h"
-#include "netfilter/node/memory.h"
 #include "netfilter/kernel/why.h"
+#include "netfilter/node/memory.h"
+#include "netfilter/node/queue.h"
 
 struct es_nf_engine;
 

@@ -2,12 +2,12 @@
 /* The functions of the hands. */
 #include <errno.h>
 #include <string.h>
-#include "netfilter/kernel/clock.h"
-#include "netfilter/rebuild/errors.h"
 #include "netfilter/engine/kernel.h"
+#include "netfilter/kernel/clock.h"
 #include "netfilter/node/make.h"
-#include "netfilter/rebuild/resets.h"
 #include "netfilter/node/unproven.h"
+#include "netfilter/rebuild/errors.h"
+#include "netfilter/rebuild/resets.h"
 #include "netfilter/rebuild/withdraw.h"
 
 /* Is the socket a half connection of a withdrawn attempt? */

@@ -6,11 +6,11 @@
  * The hands of a node (struct es_nf_hands) that touch the kernel: frames by a packet socket, datagrams by a
  * raw one, connections by rebuild.h, sockets by sock_diag.
  */
-#include "netfilter/rebuild/connection.h"
-#include "netfilter/rules/hook.h"
-#include "netfilter/node/node.h"
-#include "netfilter/rebuild/rebuild.h"
 #include "netfilter/kernel/why.h"
+#include "netfilter/node/node.h"
+#include "netfilter/rebuild/connection.h"
+#include "netfilter/rebuild/rebuild.h"
+#include "netfilter/rules/hook.h"
 
 struct es_nf_kernel;
 

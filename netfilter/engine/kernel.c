@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "netfilter/kernel/clock.h"
 #include "netfilter/engine/kernel.h"
+#include "netfilter/kernel/clock.h"
 #include "netfilter/rules/rules.h"
 
 #define ES_KEPT_MAX 262144 /* connections; beyond that, lost entries are not made again */

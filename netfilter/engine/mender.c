@@ -4,9 +4,9 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "netfilter/rules/hook.h"
 #include "netfilter/engine/mender.h"
 #include "netfilter/kernel/thread.h"
+#include "netfilter/rules/hook.h"
 
 /* The least time between two comparisons: container engines change rules often. */
 #define ES_PAUSE_MS 20

@@ -19,8 +19,8 @@
 #include "kmod/core/strays.h"
 #include "kmod/core/syns.h"
 #include "netfilter/node/every.h"
-#include "netfilter/node/program_notes.h"
 #include "netfilter/node/fresh.h"
+#include "netfilter/node/program_notes.h"
 #include "netfilter/node/unproven_table.h"
 
 /**

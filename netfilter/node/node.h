@@ -12,11 +12,11 @@
 #include "kmod/core/decide.h"
 #include "kmod/core/lease.h"
 #include "kmod/core/node_ring.h"
-#include "netfilter/node/left.h"
 #include "netfilter/kernel/packet.h"
+#include "netfilter/node/left.h"
+#include "netfilter/node/memory.h"
 #include "netfilter/node/queue.h"
 #include "netfilter/node/swallowed.h"
-#include "netfilter/node/memory.h"
 
 /* What the kernel does with a packet that it has given to this datapath. */
 enum es_nf_fate {

@@ -4,10 +4,10 @@
 #include "kmod/core/headers.h"
 #include "kmod/core/program.h"
 #include "kmod/core/serving.h"
+#include "netfilter/node/make.h"
 #include "netfilter/node/message.h"
 #include "netfilter/node/program.h"
 #include "netfilter/node/program_name.h"
-#include "netfilter/node/make.h"
 #include "netfilter/node/settled.h"
 #include "netfilter/node/unproven.h"
 

@@ -11,8 +11,8 @@
  * stays until its connection is proven or over; without room for a note, no connection is made.
  */
 #include "kmod/core/flow.h"
-#include "netfilter/node/unproven_table.h"
 #include "netfilter/node/node.h"
+#include "netfilter/node/unproven_table.h"
 
 /**
  * es_nf_unproven_note() - a connection is about to be made, from a request, or from a program's handover

@@ -6,8 +6,8 @@
 #include <netinet/in.h>
 #include <string.h>
 #include "kmod/core/checksum.h"
-#include "netfilter/rebuild/errors.h"
 #include "netfilter/kernel/packet.h"
+#include "netfilter/rebuild/errors.h"
 
 #define ES_ICMP_LEN   8	 /* bytes before the quoted packet */
 #define ES_CHECK_AT   2	 /* of the checksum */

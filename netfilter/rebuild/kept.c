@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include "netfilter/rebuild/kept.h"
 #include "netfilter/kernel/socket.h"
+#include "netfilter/rebuild/kept.h"
 
 #define ES_FIRST_PLACES 64
 #define ES_EMPTY_COST	64 /* to skip this many empty places costs as much as one question to the kernel */

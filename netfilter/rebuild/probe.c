@@ -18,10 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 #include "netfilter/kernel/compose.h"
-#include "netfilter/rules/hook.h"
-#include "netfilter/rules/ingress.h"
 #include "netfilter/rebuild/probe.h"
 #include "netfilter/rebuild/rebuild.h"
+#include "netfilter/rules/hook.h"
+#include "netfilter/rules/ingress.h"
 #include "netfilter/rules/translation.h"
 
 #define ES_LO	       1 /* its index in a new namespace */

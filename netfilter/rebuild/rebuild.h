@@ -10,10 +10,10 @@
  * all else are the kernel's own affair.
  */
 #include "netfilter/kernel/conntrack.h"
-#include "netfilter/rebuild/copies.h"
-#include "netfilter/rebuild/request.h"
 #include "netfilter/kernel/socket.h"
 #include "netfilter/kernel/tun.h"
+#include "netfilter/rebuild/copies.h"
+#include "netfilter/rebuild/request.h"
 
 /**
  * struct es_nf_rebuild - for one thread

@@ -14,8 +14,8 @@
 #include "kmod/core/abi.h"
 #include "kmod/core/neighbour.h"
 #include "kmod/core/node_ring.h"
-#include "netfilter/rules/rules.h"
 #include "netfilter/kernel/why.h"
+#include "netfilter/rules/rules.h"
 
 #define ES_NF_DROP_BY_RING_TABLE "earshot-overheard"
 #define ES_NF_DROP_BY_RING_MAX	 (2 * ES_SERVICES_MAX)

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "kmod/core/tcp.h"
-#include "netfilter/rules/hook.h"
 #include "netfilter/kernel/marks.h"
 #include "netfilter/kernel/match.h"
+#include "netfilter/rules/hook.h"
 
 #define ES_CHAIN "never" /* no packet enters it */
 

@@ -10,8 +10,8 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
-#include "netfilter/rules/ingress.h"
 #include "netfilter/kernel/nft.h"
+#include "netfilter/rules/ingress.h"
 
 #define ES_CHAIN "host"
 

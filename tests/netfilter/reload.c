@@ -28,13 +28,13 @@
 #include "netfilter/engine/capture.h"
 #include "netfilter/kernel/compose.h"
 #include "netfilter/kernel/conntrack.h"
+#include "netfilter/kernel/tun.h"
+#include "netfilter/rebuild/request.h"
+#include "netfilter/rebuild/withdraw.h"
+#include "netfilter/rules/drop_by_ring.h"
 #include "netfilter/rules/hook.h"
 #include "netfilter/rules/ingress.h"
-#include "netfilter/rules/drop_by_ring.h"
-#include "netfilter/rebuild/request.h"
 #include "netfilter/rules/rules.h"
-#include "netfilter/kernel/tun.h"
-#include "netfilter/rebuild/withdraw.h"
 
 #define PORT	     3702
 #define NO_INTERFACE 99

@@ -11,17 +11,17 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "netfilter/engine/rules_wanted.h"
 #include "netfilter/engine/batch.h"
 #include "netfilter/engine/capture.h"
 #include "netfilter/engine/engine.h"
 #include "netfilter/engine/hands.h"
-#include "netfilter/rules/ingress.h"
+#include "netfilter/engine/rules_wanted.h"
+#include "netfilter/engine/tap.h"
+#include "netfilter/kernel/source.h"
 #include "netfilter/rules/drop_by_flow.h"
 #include "netfilter/rules/drop_by_ring.h"
+#include "netfilter/rules/ingress.h"
 #include "netfilter/rules/rules.h"
-#include "netfilter/kernel/source.h"
-#include "netfilter/engine/tap.h"
 
 #define PATIENCE_S	  10
 #define FALLBACK_AFTER_MS 800 /* longer than a busy machine keeps a thread waiting */

@@ -6,8 +6,8 @@
 #include "cmocka_all.h"
 #include <errno.h>
 #include <linux/if_arp.h>
-#include "netfilter_world.h"
 #include "netfilter/node/other.h"
+#include "netfilter_world.h"
 
 static void test_other_traffic(void **state)
 {

@@ -3,11 +3,11 @@
  * What a node of the netfilter datapath does with connections that programs hand over.
  */
 #include "cmocka_all.h"
-#include "netfilter_letter.h"
 #include "netfilter/node/program.h"
 #include "netfilter/node/program_name.h"
-#include "netfilter/rules/translation.h"
 #include "netfilter/node/unproven.h"
+#include "netfilter/rules/translation.h"
+#include "netfilter_letter.h"
 
 #define SERVER_PORT 8080
 #define BYTES	    "GET /"

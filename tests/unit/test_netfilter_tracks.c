@@ -6,10 +6,10 @@
  */
 #include "cmocka_all.h"
 #include <errno.h>
-#include "netfilter_letter.h"
-#include "netfilter/node/tracks.h"
 #include "netfilter/node/public.h"
 #include "netfilter/node/reply.h"
+#include "netfilter/node/tracks.h"
+#include "netfilter_letter.h"
 
 #define ACK	5001u /* where the first answer begins */
 #define REQUEST "GET / HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -5,12 +5,12 @@
  */
 #include "cmocka_all.h"
 #include <errno.h>
-#include "netfilter_world.h"
-#include "kmod/core/settled.h"
 #include "kmod/core/reply.h"
+#include "kmod/core/settled.h"
 #include "netfilter/node/public.h"
 #include "netfilter/node/settled.h"
 #include "netfilter/node/unproven.h"
+#include "netfilter_world.h"
 
 #define COOKIE	  5000u
 #define MARK	  7u

@@ -3,8 +3,8 @@
 #include "cmocka_all.h"
 #include <errno.h>
 #include <string.h>
-#include "netfilter/rebuild/kept.h"
 #include "netfilter/kernel/socket.h"
+#include "netfilter/rebuild/kept.h"
 
 #define FLOWS 1000
 

@@ -3,8 +3,8 @@
 #include "cmocka_all.h"
 #include <errno.h>
 #include <string.h>
-#include "netfilter/rebuild/recovery.h"
 #include "netfilter/kernel/socket.h"
+#include "netfilter/rebuild/recovery.h"
 
 #define KNOWN 1000
 
