@@ -7,6 +7,7 @@
 #include <string.h>
 #include "inspector/base/wall.h"
 #include "inspector/daemon/by_hand.h"
+#include "inspector/daemon/load.h"
 #include "inspector/daemon/membership_internal.h"
 
 #define AGAIN_MS 5000 /* a change that was lost with the bus is asked for again */

@@ -7,9 +7,13 @@
 #include "inspector/base/clock.h"
 #include "inspector/base/event.h"
 #include "inspector/base/wall.h"
+#include "inspector/daemon/catch_up.h"
 #include "inspector/daemon/internal.h"
+#include "inspector/daemon/membership.h"
 #include "inspector/daemon/rollout.h"
 #include "inspector/member/settings.h"
+#include "membership/group.h"
+#include "membership/wire.h"
 
 #define LOOK_S	       0.25
 #define ASK_AGAIN_MS   500
@@ -63,7 +67,7 @@ static const struct es_rollout_ops giving = {
 /* The file in force, if it is that of the last rollout, and nobody has written another one in its place; for free(). */
 static char *text_read(const struct es_daemon *d)
 {
-	const struct es_rollout_past *last = es_rollout_history_last(&d->rollout.history);
+	const struct es_rollout_past *last = es_rollout_history_last(&d->rollout->history);
 	FILE *file = last && last->digest == d->conf->digest ? fopen(d->options.config_path, "re") : NULL;
 	char *text = file ? malloc(ES_ROLLOUT_MAX) : NULL;
 	size_t len = 0;
@@ -82,14 +86,14 @@ static char *text_read(const struct es_daemon *d)
 
 static void give(struct es_daemon *d, unsigned int to, const char *text)
 {
-	struct es_daemon_catch_up *c = &d->rollout.catch_up;
+	struct es_daemon_catch_up *c = &d->rollout->catch_up;
 	char settings[ES_WIRE_SETTINGS_SIZE];
 	struct json_object *document;
 	const char *whole;
 	size_t len;
 
 	es_settings_text(d->conf, &d->keys, &d->network, d->plugins, settings, sizeof(settings));
-	document = es_daemon_rollout_document(&d->rollout.history, settings, text);
+	document = es_daemon_rollout_document(&d->rollout->history, settings, text);
 	json_object_object_add(document, "catch_up", json_object_new_boolean(1));
 	whole = json_object_to_json_string_length(
 		document, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
@@ -123,7 +127,7 @@ static void on_ask(struct es_daemon *d, const struct es_rollout_message *message
 {
 	char *text;
 
-	if (es_daemon_rollout_is_busy(d) || es_rollout_is_leading(&d->rollout.catch_up.giver))
+	if (es_daemon_rollout_is_busy(d) || es_rollout_is_leading(&d->rollout->catch_up.giver))
 		return;
 	if (message->digest == d->conf->digest) {
 		answer(d, message, ES_ROLLOUT_ALIKE);
@@ -139,8 +143,8 @@ static void on_ask(struct es_daemon *d, const struct es_rollout_message *message
 
 void es_daemon_catch_up_tell(struct es_daemon *d)
 {
-	struct es_daemon_catch_up *c = &d->rollout.catch_up;
-	const struct es_rollout_past *last = es_rollout_history_last(&d->rollout.history);
+	struct es_daemon_catch_up *c = &d->rollout->catch_up;
+	const struct es_rollout_past *last = es_rollout_history_last(&d->rollout->history);
 
 	if (c->giver.phase != ES_ROLLOUT_DONE || c->has_told)
 		return;
@@ -206,7 +210,7 @@ static unsigned int count_refused(const struct es_daemon *d)
 
 static void ask(struct es_daemon *d)
 {
-	struct es_daemon_catch_up *c = &d->rollout.catch_up;
+	struct es_daemon_catch_up *c = &d->rollout->catch_up;
 	struct es_rollout_message message = {
 		.source = d->cluster->self,
 		.kind = ES_ROLLOUT_ASK,
@@ -234,7 +238,7 @@ static void ask(struct es_daemon *d)
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	struct es_daemon *d = timer->data;
-	struct es_daemon_catch_up *c = &d->rollout.catch_up;
+	struct es_daemon_catch_up *c = &d->rollout->catch_up;
 	const struct es_group *group = es_membership_group(d->membership);
 	const struct es_group_node *self = &group->node[d->cluster->self];
 	unsigned int refused;
@@ -257,7 +261,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 
 int es_daemon_catch_up_judge(const struct es_daemon *d, unsigned int from, struct es_conf_error *err)
 {
-	const struct es_daemon_rollout *r = &d->rollout;
+	const struct es_daemon_rollout *r = d->rollout;
 	const struct es_rollout_past *own = es_rollout_history_last(&r->history);
 
 	if (!d->membership || !d->conf->cluster.catch_up || !r->catch_up.is_due || r->catch_up.node != from) {
@@ -292,7 +296,7 @@ int es_daemon_catch_up_judge(const struct es_daemon *d, unsigned int from, struc
 /* Once for each reason: it asks again while it is refused. */
 void es_daemon_catch_up_refused(struct es_daemon *d, const struct es_conf_error *err)
 {
-	struct es_daemon_catch_up *c = &d->rollout.catch_up;
+	struct es_daemon_catch_up *c = &d->rollout->catch_up;
 
 	if (!c->is_due)
 		return;
@@ -304,24 +308,24 @@ void es_daemon_catch_up_refused(struct es_daemon *d, const struct es_conf_error 
 		 "%s, rolled out by %s while this node was away, is not taken: %s; earshot rollout of the "
 		 "right "
 		 "file makes all alike",
-		 d->rollout.name, d->rollout.by, err->text);
+		 d->rollout->name, d->rollout->by, err->text);
 }
 
 void es_daemon_catch_up_taken(struct es_daemon *d, unsigned int from)
 {
-	struct es_daemon_catch_up *c = &d->rollout.catch_up;
+	struct es_daemon_catch_up *c = &d->rollout->catch_up;
 
 	end(c);
 	es_event(ES_EVENT_rollout, ES_LOG_INFO, NULL,
 		 "%s, rolled out by %s while this node was away, was taken from %s and is in force here; the "
 		 "older "
 		 "file is %s",
-		 d->rollout.name, d->rollout.by, d->conf->nodes[from].name, d->rollout.file.previous);
+		 d->rollout->name, d->rollout->by, d->conf->nodes[from].name, d->rollout->file.previous);
 }
 
 void es_daemon_catch_up_message(struct es_daemon *d, const struct es_rollout_message *message)
 {
-	struct es_daemon_catch_up *c = &d->rollout.catch_up;
+	struct es_daemon_catch_up *c = &d->rollout->catch_up;
 
 	if (!d->membership)
 		return;
@@ -343,7 +347,7 @@ void es_daemon_catch_up_message(struct es_daemon *d, const struct es_rollout_mes
 
 void es_daemon_catch_up_start(struct es_daemon *d)
 {
-	struct es_daemon_catch_up *c = &d->rollout.catch_up;
+	struct es_daemon_catch_up *c = &d->rollout->catch_up;
 
 	c->was_out = 1;
 	c->number = es_number_ns();
@@ -356,7 +360,7 @@ void es_daemon_catch_up_start(struct es_daemon *d)
 
 void es_daemon_catch_up_stop(struct es_daemon *d)
 {
-	struct es_daemon_catch_up *c = &d->rollout.catch_up;
+	struct es_daemon_catch_up *c = &d->rollout->catch_up;
 
 	es_rollout_leader_stop(&c->giver);
 	if (ev_is_active(&c->timer))

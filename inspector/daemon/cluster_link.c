@@ -6,6 +6,8 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/heard.h"
 #include "inspector/daemon/membership_internal.h"
 
 #define ZERO_AGAIN_MS 500
@@ -15,7 +17,7 @@ static int is_heard(const struct es_membership *m)
 	const struct es_daemon *d = m->daemon;
 
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (i != d->cluster->self && es_heard_within(&d->heard, i, 2 * ES_SILENCE_NS))
+		if (i != d->cluster->self && es_heard_within(d->heard, i, 2 * ES_SILENCE_NS))
 			return 1;
 	return 0;
 }
@@ -40,8 +42,8 @@ static void describe(const struct es_membership *m, char *ret_text, size_t size)
 		if (i != group->self && group->node[i].is_member)
 			len += (size_t)snprintf(others + len, sizeof(others) - len, "%s%s", len ? ", " : "",
 						group->node[i].name);
-	if (!d->exchange.way.elsewhere_ifindex ||
-	    !if_indextoname(d->exchange.way.elsewhere_ifindex, elsewhere))
+	if (!d->exchange->way.elsewhere_ifindex ||
+	    !if_indextoname(d->exchange->way.elsewhere_ifindex, elsewhere))
 		elsewhere[0] = 0;
 	snprintf(ret_text, size, "%.30s hears none of %s on %.15s: cluster_interface is wrong, %s%s",
 		 group->node[group->self].name, others, d->conf->datapath.cluster_interface,

@@ -7,11 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/base/clock.h"
+#include "inspector/control/control.h"
 #include "inspector/daemon/commands.h"
+#include "inspector/daemon/metrics.h"
 #include "inspector/daemon/restart.h"
+#include "inspector/daemon/rollout.h"
 #include "inspector/daemon/status_report.h"
+#include "inspector/daemon/trace.h"
+#include "inspector/daemon/view.h"
 #include "inspector/report/report.h"
 #include "inspector/report/plugins.h"
+#include "inspector/status/exposition.h"
 
 static int es_daemon_status(void *ctx, struct json_object *request, struct json_object **ret_result,
 			    struct es_conf_error *err)

@@ -3,7 +3,10 @@
 #define ES_DAEMON_COMMANDS_H
 
 /* Control commands that have a file of their own; each is an es_control_fn whose context is the daemon. */
+#include <json-c/json.h>
 #include "inspector/daemon/daemon.h"
+
+struct es_wire_by_hand;
 
 int es_daemon_table(void *ctx, struct json_object *request, struct json_object **ret_result,
 		    struct es_conf_error *err);

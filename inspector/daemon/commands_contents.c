@@ -9,6 +9,8 @@
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/daemon/commands.h"
+#include "inspector/daemon/contents.h"
+#include "inspector/daemon/packet_max.h"
 #include "inspector/inspect/inspect.h"
 #include "inspector/inspect/poison.h"
 #include "inspector/report/contents.h"
@@ -207,7 +209,7 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 	if (!report)
 		return -ENOMEM;
 	explain_head(d->cluster->conf, &head, &report->explain);
-	q.segment = es_network_mss(d->packet_max.in_force);
+	q.segment = es_network_mss(d->packet_max->in_force);
 	es_request_describe(&q.request, &head, text, q.len,
 			    d->cluster->conf->services[q.service].content_host, &name);
 	q.request.flow_hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &flow);

@@ -9,6 +9,7 @@
 #include "inspector/base/wall.h"
 #include "inspector/daemon/by_hand.h"
 #include "inspector/daemon/commands.h"
+#include "inspector/daemon/membership.h"
 #include "inspector/member/by_hand.h"
 
 int es_daemon_named_node(const struct es_daemon *d, struct json_object *request, struct es_conf_error *err)

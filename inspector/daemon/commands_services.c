@@ -5,6 +5,8 @@
 #include <string.h>
 #include "inspector/base/json.h"
 #include "inspector/daemon/commands.h"
+#include "inspector/daemon/service_drains.h"
+#include "membership/wire.h"
 
 static int change(struct es_daemon *d, struct json_object *request, enum es_node_state state,
 		  struct json_object **ret_result, struct es_conf_error *err)

@@ -4,7 +4,9 @@
  * as the one structure that tc programs and module read (kmod/core/abi.h).
  */
 #include <string.h>
+#include "inspector/daemon/exchange.h"
 #include "inspector/daemon/internal.h"
+#include "inspector/daemon/packet_max.h"
 #include "inspector/inspect/route.h"
 #include "kmod/core/cookie.h"
 
@@ -21,7 +23,7 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 			   const struct es_keys *keys, struct es_config *ret)
 {
 	const struct es_conf *conf = cluster->conf;
-	unsigned int mss = es_network_mss(d->packet_max.in_force);
+	unsigned int mss = es_network_mss(d->packet_max->in_force);
 
 	memset(ret, 0, sizeof(*ret));
 	ret->abi = ES_ABI_VERSION;
@@ -49,7 +51,7 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 	ret->offer_sack = (__u8)d->network.sack;
 	ret->offer_ts = (__u8)d->network.timestamps;
 	ret->offer_ecn = (__u8)d->network.ecn;
-	ret->requires_time = (__u8)d->exchange.requires_time;
+	ret->requires_time = (__u8)d->exchange->requires_time;
 	ret->leased = conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC;
 	memcpy(ret->cluster_mac, conf->datapath.cluster_mac, sizeof(ret->cluster_mac));
 	memcpy(ret->public_mac, d->network.public_mac, sizeof(ret->public_mac));

@@ -10,14 +10,42 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
+#include "inspector/control/control.h"
+#include "inspector/daemon/contents.h"
+#include "inspector/daemon/membership.h"
+#include "inspector/datapath/solicited.h"
 #include "inspector/member/by_hand.h"
 #include "inspector/daemon/internal.h"
+#include "inspector/daemon/checks.h"
+#include "inspector/daemon/clock.h"
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/heard.h"
+#include "inspector/daemon/homes.h"
+#include "inspector/daemon/interfaces.h"
+#include "inspector/daemon/load.h"
+#include "inspector/daemon/metrics.h"
+#include "inspector/daemon/observed.h"
+#include "inspector/daemon/outliers.h"
+#include "inspector/daemon/packet_max.h"
+#include "inspector/daemon/poison.h"
+#include "inspector/daemon/rates.h"
+#include "inspector/daemon/request_log.h"
+#include "inspector/daemon/rollout.h"
+#include "inspector/daemon/route.h"
+#include "inspector/daemon/service_drains.h"
+#include "inspector/daemon/serving.h"
+#include "inspector/daemon/settings.h"
+#include "inspector/daemon/trace.h"
+#include "inspector/daemon/url_tables.h"
+#include "inspector/daemon/vanishing.h"
+#include "inspector/daemon/view.h"
 #include "inspector/datapath/choose.h"
 #include "inspector/daemon/datagrams.h"
 #include "inspector/daemon/plugins.h"
 #include "inspector/base/event.h"
 #include "inspector/base/wall.h"
 #include "inspector/plugin/guard.h"
+#include "inspector/program/programs.h"
 #include "libearshot/wire.h"
 
 #define ES_QUEUE_BYTES (4u << 20)
@@ -78,7 +106,7 @@ static int es_daemon_first_conf(struct es_daemon *d, struct es_conf_error *err)
 	rc = es_daemon_read(&d->options, NULL, &d->keys, &d->conf, &self, err);
 	if (rc)
 		return rc;
-	es_daemon_route_settle(&d->route, d->conf->inspector.settle_ms);
+	es_daemon_route_settle(d->route, d->conf->inspector.settle_ms);
 	is_static = d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC;
 	rc = es_cluster_new(d->conf, self, is_static ? 1 : 0, is_static ? NULL : nobody, NULL, &d->cluster);
 	if (rc)
@@ -105,10 +133,10 @@ static int es_daemon_first_contents(struct es_daemon *d, struct es_conf_error *e
 
 static int es_daemon_first_url_tables(struct es_daemon *d, struct es_conf_error *err)
 {
-	int rc = es_url_tables_init(&d->url_tables, NULL, d->conf, &d->keys.ring, err);
+	int rc = es_url_tables_init(d->url_tables, NULL, d->conf, &d->keys.ring, err);
 
 	if (!rc)
-		es_url_tables_fill(&d->url_tables, d->cluster);
+		es_url_tables_fill(d->url_tables, d->cluster);
 	return rc;
 }
 
@@ -131,14 +159,14 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 					.orders = d->orders,
 				},
 			.health = &d->health,
-			.route = &d->route.shared,
+			.route = &d->route->shared,
 			.lease_ns = &es_datapath_state(d->datapath)->lease_ns,
 			.mark = &es_datapath_state(d->datapath)->mark[i],
 			.poisons = &es_datapath_state(d->datapath)->poisons,
 			.resets = es_datapath_resets(d->datapath),
 			.reset_ns = &es_datapath_state(d->datapath)->reset_ns,
 			.keys = d->keys,
-			.packet_max = &d->packet_max.in_force,
+			.packet_max = &d->packet_max->in_force,
 		};
 		int rc = es_worker_new(&params, d->cluster, &d->worker[i]);
 
@@ -208,8 +236,8 @@ static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err
 	if (!rc)
 		rc = es_daemon_state_path(d, ".rollout", d->rollout_path, sizeof(d->rollout_path));
 	if (!rc)
-		rc = es_daemon_state_path(d, ".services", d->service_drains.path,
-					  sizeof(d->service_drains.path));
+		rc = es_daemon_state_path(d, ".services", d->service_drains->path,
+					  sizeof(d->service_drains->path));
 	if (!rc)
 		rc = es_control_new(d->loop, d->control_path, &d->control, err);
 	if (!rc)
@@ -257,7 +285,7 @@ static int es_daemon_start_programs(struct es_daemon *d, struct es_conf_error *e
 		.path = d->program_path,
 		.group = d->conf->inspector.program_group,
 		.datapath = d->datapath,
-		.packet_max = &d->packet_max.in_force,
+		.packet_max = &d->packet_max->in_force,
 		.note = es_daemon_note,
 		.note_ctx = d,
 	};
@@ -298,7 +326,7 @@ static int es_daemon_start_route(struct es_daemon *d, struct es_conf_error *err)
 	(void)err;
 	d->loop = ev_default_loop(EVFLAG_AUTO);
 	d->started_ns = es_clock_now_ns();
-	return d->loop ? es_daemon_route_init(&d->route) : -ENOMEM;
+	return d->loop ? es_daemon_route_init(d->route) : -ENOMEM;
 }
 
 static int es_daemon_start_plugins(struct es_daemon *d, struct es_conf_error *err)
@@ -347,7 +375,7 @@ static void on_response_took(void *ctx, unsigned int service, unsigned long long
 {
 	struct es_daemon *d = ctx;
 
-	es_daemon_outliers_took(&d->outliers, service, took_ns);
+	es_daemon_outliers_took(d->outliers, service, took_ns);
 }
 
 static void on_sizes(void *ctx, const void *payload, size_t len)
@@ -357,7 +385,7 @@ static void on_sizes(void *ctx, const void *payload, size_t len)
 	if (d->membership)
 		es_membership_send(d->membership, ES_WIRE_SIZES, payload, len);
 	else
-		es_observed_message(&d->observed, d->cluster->urls, payload, len);
+		es_observed_message(d->observed, d->cluster->urls, payload, len);
 }
 
 static const struct es_observed_ops observed_ops = {.took = on_response_took, .tell = on_sizes};
@@ -368,13 +396,13 @@ static int es_daemon_start_serving(struct es_daemon *d, struct es_conf_error *er
 	int rc;
 
 	(void)err;
-	es_observed_init(&d->observed, &observed_ops, d);
-	es_observed_rebind(&d->observed, d->conf);
+	es_observed_init(d->observed, &observed_ops, d);
+	es_observed_rebind(d->observed, d->conf);
 	es_daemon_outliers_rebind(d);
 	es_daemon_vanishing_rebind(d);
 	es_health_is_back(&d->health, d->cluster->self, ~0ULL, es_clock_now_ns());
-	es_daemon_checks_init(&d->checks, d->loop, d->serving.now.listens, es_daemon_serving_changed, d);
-	rc = es_daemon_checks_start(&d->checks, d->conf, d->cluster->self);
+	es_daemon_checks_init(d->checks, d->loop, d->serving->now.listens, es_daemon_serving_changed, d);
+	rc = es_daemon_checks_start(d->checks, d->conf, d->cluster->self);
 	if (!rc)
 		es_daemon_serving_start(d);
 	return rc;
@@ -403,13 +431,70 @@ static int es_daemon_start_membership(struct es_daemon *d, struct es_conf_error 
 
 static int es_daemon_start_exchange(struct es_daemon *d, struct es_conf_error *err)
 {
-	d->exchange.other = es_daemon_datagram;
+	d->exchange->other = es_daemon_datagram;
 	return es_daemon_exchange_start(d, err);
 }
 
 static int es_daemon_attach(struct es_daemon *d, struct es_conf_error *err)
 {
 	return es_datapath_attach(d->datapath, err->text, sizeof(err->text));
+}
+
+/* All that struct es_daemon points to, of the one daemon that there is. */
+static struct {
+	struct es_url_tables url_tables;
+	struct es_daemon_route route;
+	struct es_daemon_load load;
+	struct es_daemon_exchange exchange;
+	struct es_heard heard;
+	struct es_daemon_serving serving;
+	struct es_daemon_checks checks;
+	struct es_daemon_observed observed;
+	struct es_daemon_outliers outliers;
+	struct es_daemon_vanishing vanishing;
+	struct es_daemon_metrics metrics;
+	struct es_daemon_view view;
+	struct es_daemon_trace trace;
+	struct es_daemon_request_log request_log;
+	struct es_daemon_rates rates;
+	struct es_daemon_service_drains service_drains;
+	struct es_daemon_rollout rollout;
+	struct es_daemon_settings settings;
+	struct es_daemon_poison poison;
+	struct es_homes homes;
+	struct es_daemon_packet_max packet_max;
+	struct es_daemon_interfaces interfaces;
+	struct es_daemon_clock clock;
+} parts;
+
+static void parts_clear(struct es_daemon *d)
+{
+	memset(&parts, 0, sizeof(parts));
+	*d = (struct es_daemon){
+		.url_tables = &parts.url_tables,
+		.route = &parts.route,
+		.load = &parts.load,
+		.exchange = &parts.exchange,
+		.heard = &parts.heard,
+		.serving = &parts.serving,
+		.checks = &parts.checks,
+		.observed = &parts.observed,
+		.outliers = &parts.outliers,
+		.vanishing = &parts.vanishing,
+		.metrics = &parts.metrics,
+		.view = &parts.view,
+		.trace = &parts.trace,
+		.request_log = &parts.request_log,
+		.rates = &parts.rates,
+		.service_drains = &parts.service_drains,
+		.rollout = &parts.rollout,
+		.settings = &parts.settings,
+		.poison = &parts.poison,
+		.homes = &parts.homes,
+		.packet_max = &parts.packet_max,
+		.interfaces = &parts.interfaces,
+		.clock = &parts.clock,
+	};
 }
 
 int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options, struct es_conf_error *err)
@@ -428,7 +513,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	};
 	int rc = 0;
 
-	memset(d, 0, sizeof(*d));
+	parts_clear(d);
 	es_guard_install();
 	es_guard_thread();
 	d->solicited_fd = -1;
@@ -453,7 +538,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_event_close();
 	es_daemon_interfaces_stop(d);
 	es_daemon_metrics_stop(d);
-	es_daemon_checks_stop(&d->checks);
+	es_daemon_checks_stop(d->checks);
 	es_daemon_serving_stop(d);
 	es_daemon_exchange_stop(d);
 	es_membership_free(&d->membership);
@@ -470,12 +555,12 @@ void es_daemon_fini(struct es_daemon *d)
 		es_datapath_detach(d->datapath_kind, &d->datapath_params);
 	es_datapath_free(&d->datapath);
 	es_daemon_contents_free(&d->contents);
-	es_url_tables_fini(&d->url_tables);
+	es_url_tables_fini(d->url_tables);
 	free(d->orders);
 	d->orders = NULL;
 	es_solicited_replace(&d->solicited_fd, -1);
 	es_plugins_free(&d->plugins);
-	es_daemon_route_fini(&d->route);
+	es_daemon_route_fini(d->route);
 	es_cluster_free(&d->cluster);
 	es_conf_free(&d->conf);
 	es_keys_wipe(&d->keys);

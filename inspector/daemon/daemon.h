@@ -4,45 +4,16 @@
 
 /*
  * The daemon's parts and their life: configuration, cluster, datapath, workers, control socket. One instance,
- * used by the control thread.
+ * used by the control thread. What a part has in memory is in the header of its file, which those include who use it:
+ * CMakeLists.txt has the files in the order in which they call each other.
  */
 #include <ev.h>
 #include "inspector/cluster/cluster.h"
 #include "inspector/config/config.h"
-#include "inspector/control/control.h"
-#include "inspector/daemon/checks.h"
-#include "inspector/daemon/clock.h"
-#include "inspector/daemon/url_tables.h"
-#include "inspector/daemon/exchange.h"
-#include "inspector/daemon/heard.h"
-#include "inspector/daemon/homes.h"
-#include "inspector/daemon/interfaces.h"
-#include "inspector/daemon/load.h"
-#include "inspector/daemon/membership.h"
-#include "inspector/daemon/metrics.h"
-#include "inspector/daemon/observed.h"
-#include "inspector/daemon/others.h"
-#include "inspector/daemon/outliers.h"
-#include "inspector/daemon/packet_max.h"
-#include "inspector/daemon/poison.h"
-#include "inspector/daemon/rates.h"
-#include "inspector/daemon/request_log.h"
-#include "inspector/daemon/rollout.h"
-#include "inspector/daemon/route.h"
-#include "inspector/daemon/serving.h"
-#include "inspector/daemon/service_drains.h"
-#include "inspector/daemon/settings.h"
 #include "inspector/daemon/start_settings.h"
-#include "inspector/daemon/contents.h"
-#include "inspector/daemon/trace.h"
-#include "inspector/daemon/vanishing.h"
-#include "inspector/daemon/view.h"
 #include "inspector/datapath/datapath.h"
 #include "inspector/config/keyfile.h"
 #include "inspector/datapath/network.h"
-#include "inspector/datapath/solicited.h"
-#include "inspector/plugin/host.h"
-#include "inspector/program/programs.h"
 #include "inspector/inspect/worker.h"
 
 /* struct es_daemon_options - the command line */
@@ -62,30 +33,30 @@ struct es_daemon {
 	struct es_daemon_contents *contents;
 	struct es_plugins *plugins;
 	struct ev_timer plugin_timer;
-	struct es_url_tables url_tables;
-	struct es_daemon_route route;
-	struct es_daemon_load load;
-	struct es_daemon_exchange exchange;
-	struct es_heard heard;
-	struct es_daemon_serving serving;
-	struct es_daemon_checks checks;
-	struct es_daemon_observed observed;
-	struct es_daemon_outliers outliers;
-	struct es_daemon_vanishing vanishing;
-	struct es_daemon_metrics metrics;
-	struct es_daemon_view view;
-	struct es_daemon_trace trace;
-	struct es_daemon_request_log request_log;
-	struct es_daemon_rates rates;
-	struct es_daemon_service_drains service_drains;
-	struct es_daemon_rollout rollout;
-	struct es_daemon_settings settings;
-	struct es_daemon_poison poison;
-	struct es_homes homes;
+	struct es_url_tables *url_tables;
+	struct es_daemon_route *route;
+	struct es_daemon_load *load;
+	struct es_daemon_exchange *exchange;
+	struct es_heard *heard;
+	struct es_daemon_serving *serving;
+	struct es_daemon_checks *checks;
+	struct es_daemon_observed *observed;
+	struct es_daemon_outliers *outliers;
+	struct es_daemon_vanishing *vanishing;
+	struct es_daemon_metrics *metrics;
+	struct es_daemon_view *view;
+	struct es_daemon_trace *trace;
+	struct es_daemon_request_log *request_log;
+	struct es_daemon_rates *rates;
+	struct es_daemon_service_drains *service_drains;
+	struct es_daemon_rollout *rollout;
+	struct es_daemon_settings *settings;
+	struct es_daemon_poison *poison;
+	struct es_homes *homes;
 	struct es_keys keys;
 	struct es_network network;
-	struct es_daemon_packet_max packet_max;
-	struct es_daemon_interfaces interfaces;
+	struct es_daemon_packet_max *packet_max;
+	struct es_daemon_interfaces *interfaces;
 	int solicited_fd; /* in the groups of neighbours' questions (datapath/solicited.h); -1: none */
 	enum es_datapath_kind datapath_kind;
 	struct es_datapath_params datapath_params;
@@ -102,7 +73,7 @@ struct es_daemon {
 	char weight_path[256]; /* while it has a weight that was set by hand */
 	char events_path[256];
 	char sysctl_path[256]; /* what sysctls were before the first daemon */
-	struct es_daemon_clock clock;
+	struct es_daemon_clock *clock;
 	struct ev_signal sigterm, sigint, sighup;
 	unsigned long long started_ns; /* CLOCK_MONOTONIC */
 	int detach_on_exit;

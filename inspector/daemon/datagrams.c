@@ -2,7 +2,14 @@
 /* Gives the datagrams of other nodes that are not about loads to whom they are for. */
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/datagrams.h"
+#include "inspector/daemon/poison.h"
+#include "inspector/daemon/rates.h"
+#include "inspector/daemon/rollout.h"
+#include "inspector/daemon/view.h"
+#include "inspector/load/exchange.h"
+#include "inspector/load/rate_words.h"
 #include "inspector/load/snapshots.h"
+#include "inspector/rollout/message.h"
 
 int es_daemon_datagram(void *daemon, const void *data, size_t len)
 {

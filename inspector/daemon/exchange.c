@@ -3,8 +3,15 @@
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/log.h"
+#include "inspector/daemon/clock.h"
 #include "inspector/daemon/exchange.h"
+#include "inspector/daemon/heard.h"
+#include "inspector/daemon/homes.h"
 #include "inspector/daemon/internal.h"
+#include "inspector/daemon/load.h"
+#include "inspector/daemon/packet_max.h"
+#include "inspector/daemon/serving.h"
+#include "inspector/daemon/vanishing.h"
 
 /* Whatever packets come, the log says so no more often. */
 #define SAID_NS 60000000000ULL
@@ -26,7 +33,7 @@ static void hear_began(struct es_daemon *d, unsigned int node, const struct es_w
 /* What time the node has: if it is far from ours, people are told, and nothing is given to it. */
 static void hear_clock(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
-	struct es_node_clocks *clocks = &d->exchange.clocks;
+	struct es_node_clocks *clocks = &d->exchange->clocks;
 	const struct es_node_clock *clock = &clocks->node[node];
 	int requires;
 
@@ -39,22 +46,22 @@ static void hear_clock(struct es_daemon *d, unsigned int node, const struct es_w
 	if (es_node_clock_is_useless(clocks, node))
 		es_health_set_mistimed(&d->health, node, es_clock_now_ns() + 2 * ES_SILENCE_NS);
 	requires = es_node_clocks_are_told(clocks, d->conf->node_count, d->cluster->self);
-	if (requires == d->exchange.requires_time)
+	if (requires == d->exchange->requires_time)
 		return;
-	d->exchange.requires_time = requires;
+	d->exchange->requires_time = requires;
 	if (es_daemon_configure(d, d->cluster, &d->keys))
-	d->exchange.requires_time = !requires; /* with the next datagram */
+	d->exchange->requires_time = !requires; /* with the next datagram */
 }
 
 static void on_load(void *ctx, unsigned int node, const struct es_wire_load *load)
 {
 	unsigned long long now_ns = es_clock_now_ns();
 	struct es_daemon *d = ctx;
-	int is_newcomer = !es_heard_within(&d->heard, node, ES_SILENCE_NS);
+	int is_newcomer = !es_heard_within(d->heard, node, ES_SILENCE_NS);
 
-	if (!d->membership && d->heard.at_ns[node] && !es_heard_within(&d->heard, node, 2 * ES_SILENCE_NS))
+	if (!d->membership && d->heard->at_ns[node] && !es_heard_within(d->heard, node, 2 * ES_SILENCE_NS))
 		es_health_is_back(&d->health, node, ~0ULL, now_ns);
-	d->heard.at_ns[node] = now_ns;
+	d->heard->at_ns[node] = now_ns;
 	hear_began(d, node, load);
 	hear_clock(d, node, load);
 	es_daemon_serving_heard(d, node, load, load->state == ES_NODE_DOWN);
@@ -63,7 +70,7 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 	if (is_newcomer)
 		es_daemon_serving_tell(d);
 	/* It takes no requests from who has not told his time. */
-	if (is_newcomer && now_ns - d->load.told_ns >= ES_LOAD_INTERVAL_MS * 1000000ULL)
+	if (is_newcomer && now_ns - d->load->told_ns >= ES_LOAD_INTERVAL_MS * 1000000ULL)
 		es_daemon_load_tell(d);
 	es_daemon_load_take(d, node, load);
 }
@@ -72,8 +79,8 @@ static void on_idle(void *ctx, unsigned int node, unsigned int idle)
 {
 	struct es_daemon *d = ctx;
 
-	d->load.idle[node] = idle;
-	d->load.idle_ns[node] = es_clock_now_ns();
+	d->load->idle[node] = idle;
+	d->load->idle_ns[node] = es_clock_now_ns();
 }
 
 static void on_takes(void *ctx, unsigned int node, unsigned int packet_max, unsigned int makes, __u64 lacks)
@@ -93,7 +100,7 @@ static void on_outrun(void *ctx, unsigned int node, __u64 number)
 static void on_answered(void *ctx, unsigned int node, __u64 behind)
 {
 	struct es_daemon *d = ctx;
-	unsigned long long *said_ns = &d->exchange.said_behind_ns[node], now_ns = es_clock_now_ns();
+	unsigned long long *said_ns = &d->exchange->said_behind_ns[node], now_ns = es_clock_now_ns();
 
 	if (*said_ns && now_ns - *said_ns < SAID_NS)
 		return;
@@ -111,12 +118,12 @@ static void on_message(struct ev_loop *loop, struct ev_io *io, int events)
 	struct es_daemon *d = io->data;
 
 	(void)events;
-	d->exchange.way.cluster_ifindex = d->network.cluster_ifindex;
-	if (!es_load_exchange_drain(&d->exchange.way, &d->cluster, &d->keys, on_load, d))
+	d->exchange->way.cluster_ifindex = d->network.cluster_ifindex;
+	if (!es_load_exchange_drain(&d->exchange->way, &d->cluster, &d->keys, on_load, d))
 		return;
 	ev_io_stop(loop, io);
-	ev_timer_set(&d->exchange.pause, ES_LOADS_PAUSE_S, 0);
-	ev_timer_start(loop, &d->exchange.pause);
+	ev_timer_set(&d->exchange->pause, ES_LOADS_PAUSE_S, 0);
+	ev_timer_start(loop, &d->exchange->pause);
 }
 
 static void on_pause_over(struct ev_loop *loop, struct ev_timer *timer, int events)
@@ -124,31 +131,31 @@ static void on_pause_over(struct ev_loop *loop, struct ev_timer *timer, int even
 	struct es_daemon *d = timer->data;
 
 	(void)events;
-	ev_io_start(loop, &d->exchange.io);
+	ev_io_start(loop, &d->exchange->io);
 }
 
 int es_daemon_exchange_start(struct es_daemon *d, struct es_conf_error *err)
 {
-	int rc = es_load_exchange_open(&d->exchange.way, d->cluster);
+	int rc = es_load_exchange_open(&d->exchange->way, d->cluster);
 
 	if (rc) {
 		es_conf_error_set(err, "loads: UDP port %u of the node's address cannot be opened: %s",
 				  d->conf->cluster.handover_port, strerror(-rc));
 		return rc;
 	}
-	d->exchange.way.other = d->exchange.other;
-	d->exchange.way.outrun = on_outrun;
-	d->exchange.way.answered = on_answered;
-	d->exchange.way.home = es_daemon_home_heard;
-	d->exchange.way.evidence = es_daemon_vanishing_heard;
-	d->exchange.way.idle = on_idle;
-	d->exchange.way.takes = on_takes;
-	d->exchange.way.ctx = d;
-	ev_io_init(&d->exchange.io, on_message, d->exchange.way.fd, EV_READ);
-	d->exchange.io.data = d;
-	ev_io_start(d->loop, &d->exchange.io);
-	ev_init(&d->exchange.pause, on_pause_over);
-	d->exchange.pause.data = d;
+	d->exchange->way.other = d->exchange->other;
+	d->exchange->way.outrun = on_outrun;
+	d->exchange->way.answered = on_answered;
+	d->exchange->way.home = es_daemon_home_heard;
+	d->exchange->way.evidence = es_daemon_vanishing_heard;
+	d->exchange->way.idle = on_idle;
+	d->exchange->way.takes = on_takes;
+	d->exchange->way.ctx = d;
+	ev_io_init(&d->exchange->io, on_message, d->exchange->way.fd, EV_READ);
+	d->exchange->io.data = d;
+	ev_io_start(d->loop, &d->exchange->io);
+	ev_init(&d->exchange->pause, on_pause_over);
+	d->exchange->pause.data = d;
 	es_daemon_load_start(d);
 	return 0;
 }
@@ -158,7 +165,7 @@ void es_daemon_exchange_rebind(struct es_daemon *d)
 	const union es_sockaddr *self = &d->cluster->handover_address[d->cluster->self];
 	struct es_conf_error err = {};
 
-	if (es_sockaddr_equal(self, &d->exchange.way.bound))
+	if (es_sockaddr_equal(self, &d->exchange->way.bound))
 		return;
 	es_daemon_exchange_stop(d);
 	if (es_daemon_exchange_start(d, &err))
@@ -167,10 +174,10 @@ void es_daemon_exchange_rebind(struct es_daemon *d)
 
 void es_daemon_exchange_stop(struct es_daemon *d)
 {
-	if (!ev_is_active(&d->load.timer))
+	if (!ev_is_active(&d->load->timer))
 		return;
 	es_daemon_load_stop(d);
-	ev_timer_stop(d->loop, &d->exchange.pause);
-	ev_io_stop(d->loop, &d->exchange.io);
-	es_load_exchange_close(&d->exchange.way);
+	ev_timer_stop(d->loop, &d->exchange->pause);
+	ev_io_stop(d->loop, &d->exchange->io);
+	es_load_exchange_close(&d->exchange->way);
 }

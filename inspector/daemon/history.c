@@ -5,7 +5,12 @@
 #include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/history.h"
+#include "inspector/daemon/observed.h"
+#include "inspector/daemon/view.h"
+#include "inspector/health/durations.h"
+#include "inspector/health/responses.h"
 #include "inspector/inspect/inspect.h"
+#include "inspector/load/snapshots.h"
 #include "inspector/report/json.h"
 
 /* Steps are joined to longer ones, twice as long each time; with the longest, a sample is two minutes and a half. */
@@ -55,7 +60,7 @@ static unsigned long long errors_of(const struct es_daemon *d)
 /* Of the list of nodes, and of services. */
 static unsigned long long identity_of(const struct es_daemon *d)
 {
-	unsigned long long hash = d->view.identity;
+	unsigned long long hash = d->view->identity;
 
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
 		for (const char *at = d->conf->services[i].name;; at++) {
@@ -77,7 +82,7 @@ void es_daemon_figures(const struct es_daemon *d, struct es_figures *ret)
 	if (!f.value)
 		return;
 	for (unsigned int s = 0; s < f.services; s++) {
-		const struct es_observed_service *own = &d->observed.of[s];
+		const struct es_observed_service *own = &d->observed->of[s];
 
 		for (unsigned int node = 0; node < f.nodes; node++)
 			f.value[es_figure_given(&f, s, node)] = given_to(d, s, node);
@@ -87,7 +92,7 @@ void es_daemon_figures(const struct es_daemon *d, struct es_figures *ret)
 		f.value[es_figure_p99(&f, s)] = es_durations_lately_us(&own->lately, 0.99, now_ns);
 	}
 	f.value[es_figure_errors(&f)] = errors_of(d);
-	f.value[es_figure_p99(&f, f.services)] = es_durations_lately_us(&d->observed.lately, 0.99, now_ns);
+	f.value[es_figure_p99(&f, f.services)] = es_durations_lately_us(&d->observed->lately, 0.99, now_ns);
 	f.of = (struct es_history_figures){
 		.identity = identity_of(d),
 		.series = series,
@@ -164,7 +169,7 @@ static struct json_object *told(const struct es_daemon *d, const struct es_figur
 
 struct json_object *es_daemon_history(const struct es_daemon *d)
 {
-	struct telling telling = {.history = &d->view.history};
+	struct telling telling = {.history = &d->view->history};
 	struct json_object *history = NULL;
 	struct es_figures figures;
 	size_t len = 0;

@@ -4,7 +4,13 @@
  * change here go to each node in a datagram; one that is lost is told again when a connection moves on account of it.
  */
 #include "inspector/base/clock.h"
+#include "inspector/daemon/contents.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/homes.h"
+#include "inspector/daemon/membership.h"
+#include "inspector/daemon/route.h"
+#include "inspector/load/exchange.h"
 
 int es_homes_may_tell(struct es_homes *homes, unsigned int node_count, unsigned long long now_ns)
 {
@@ -35,9 +41,9 @@ static void on_tell(void *daemon, __u32 tag, const struct es_content_word *word)
 		.by = es_htonl(word->by),
 	};
 
-	if (d->membership || !es_homes_may_tell(&d->homes, d->conf->node_count, es_clock_now_ns()))
+	if (d->membership || !es_homes_may_tell(d->homes, d->conf->node_count, es_clock_now_ns()))
 		return;
-	es_load_exchange_tell(&d->exchange.way, d->cluster, &d->keys, d->health.understands, &wire);
+	es_load_exchange_tell(&d->exchange->way, d->cluster, &d->keys, d->health.understands, &wire);
 }
 
 static void on_content_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
@@ -51,7 +57,7 @@ static void on_content_given(void *ctx, unsigned int node)
 {
 	struct es_daemon *d = ctx;
 
-	es_daemon_route_heard(&d->route, node);
+	es_daemon_route_heard(d->route, node);
 }
 
 const struct es_content_sync_ops es_daemon_content_ops = {

@@ -8,8 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 #include "inspector/base/log.h"
+#include "inspector/daemon/interfaces.h"
 #include "inspector/daemon/internal.h"
+#include "inspector/daemon/membership.h"
+#include "inspector/daemon/packet_max.h"
+#include "inspector/daemon/serving.h"
+#include "inspector/daemon/settings.h"
 #include "inspector/datapath/interface.h"
+#include "inspector/datapath/solicited.h"
+#include "membership/group.h"
 
 #define ES_RETRY_S 1.0
 #define ES_ROOM	   (1 << 15)
@@ -17,7 +24,7 @@
 /* What is wrong from now on, "" if nothing; said once. With membership, being silent says it. */
 static void set_wrong(struct es_daemon *d, const char *text)
 {
-	struct es_daemon_interfaces *n = &d->interfaces;
+	struct es_daemon_interfaces *n = d->interfaces;
 	int is_new = strcmp(n->wrong, text) != 0;
 
 	snprintf(n->wrong, sizeof(n->wrong), "%s", text);
@@ -65,7 +72,7 @@ static int renew(struct es_daemon *d, struct es_conf_error *err)
 /* Is there anything to be done? @network: as it is now, all zero if an interface is missing. */
 static int has_changed(const struct es_daemon *d, const struct es_network *network)
 {
-	return d->interfaces.is_lost || network->public_ifindex != d->datapath_params.public_ifindex ||
+	return d->interfaces->is_lost || network->public_ifindex != d->datapath_params.public_ifindex ||
 	       network->cluster_ifindex != d->datapath_params.cluster_ifindex ||
 	       memcmp(network->public_mac, d->network.public_mac, sizeof(network->public_mac)) != 0;
 }
@@ -96,7 +103,7 @@ static int look(struct es_daemon *d, struct es_conf_error *err)
 	int rc;
 
 	if (missing) {
-		d->interfaces.is_lost = 1;
+		d->interfaces->is_lost = 1;
 		snprintf(text, sizeof(text), "the %s interface %.100s is gone",
 			 missing == dp->interface ? "public" : "cluster", missing);
 		set_wrong(d, text);
@@ -112,12 +119,12 @@ static int look(struct es_daemon *d, struct es_conf_error *err)
 	if (!rc)
 		rc = renew(d, err);
 	if (rc) {
-		d->interfaces.is_lost = 1;
+		d->interfaces->is_lost = 1;
 		snprintf(text, sizeof(text), "%.200s", err->text);
 		set_wrong(d, text);
 		return rc;
 	}
-	d->interfaces.is_lost = 0;
+	d->interfaces->is_lost = 0;
 	set_wrong(d, "");
 	es_daemon_packet_max_look(d);
 	es_daemon_serving_tell(d);
@@ -139,7 +146,7 @@ static int on_message(const struct nlmsghdr *nlh, void *data)
 
 	/* The next one may get the same index. A bridge tells of its ports by the same message. */
 	if (nlh->nlmsg_type == RTM_DELLINK && info->ifi_family == AF_UNSPEC && is_ours(d, info->ifi_index))
-		d->interfaces.is_lost = 1;
+		d->interfaces->is_lost = 1;
 	return MNL_CB_OK;
 }
 
@@ -153,11 +160,11 @@ static void on_readable(struct ev_loop *loop, struct ev_io *io, int events)
 	(void)loop;
 	(void)events;
 	do {
-		got = mnl_socket_recvfrom(d->interfaces.socket, buf, sizeof(buf));
+		got = mnl_socket_recvfrom(d->interfaces->socket, buf, sizeof(buf));
 		if (got > 0)
 			mnl_cb_run(buf, (size_t)got, 0, 0, on_message, d);
 		else if (got < 0 && errno == ENOBUFS) /* some were lost */
-			d->interfaces.is_lost |=
+			d->interfaces->is_lost |=
 				es_datapath_is_attached(d->datapath_kind, &d->datapath_params) == 0;
 	} while (got > 0 || (got < 0 && errno == ENOBUFS));
 	look(d, &err);
@@ -174,7 +181,7 @@ static void on_retry(struct ev_loop *loop, struct ev_timer *timer, int events)
 
 int es_daemon_interfaces_start(struct es_daemon *d, struct es_conf_error *err)
 {
-	struct es_daemon_interfaces *n = &d->interfaces;
+	struct es_daemon_interfaces *n = d->interfaces;
 
 	n->socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (!n->socket || mnl_socket_bind(n->socket, RTMGRP_LINK, MNL_SOCKET_AUTOPID)) {
@@ -196,7 +203,7 @@ int es_daemon_interfaces_start(struct es_daemon *d, struct es_conf_error *err)
 
 void es_daemon_interfaces_stop(struct es_daemon *d)
 {
-	struct es_daemon_interfaces *n = &d->interfaces;
+	struct es_daemon_interfaces *n = d->interfaces;
 
 	if (!n->socket)
 		return;
@@ -210,6 +217,6 @@ void es_daemon_interfaces_stop(struct es_daemon *d)
 
 int es_daemon_interfaces_reload(struct es_daemon *d, struct es_conf_error *err)
 {
-	d->interfaces.is_lost |= es_datapath_is_attached(d->datapath_kind, &d->datapath_params) == 0;
+	d->interfaces->is_lost |= es_datapath_is_attached(d->datapath_kind, &d->datapath_params) == 0;
 	return look(d, err);
 }

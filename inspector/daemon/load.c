@@ -6,8 +6,21 @@
 #include <limits.h>
 #include <string.h>
 #include "inspector/base/clock.h"
+#include "inspector/daemon/clock.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/base/log.h"
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/heard.h"
+#include "inspector/daemon/load.h"
+#include "inspector/daemon/membership.h"
+#include "inspector/daemon/observed.h"
+#include "inspector/daemon/route.h"
+#include "inspector/daemon/serving.h"
+#include "inspector/health/responses.h"
+#include "inspector/load/exchange.h"
+#include "inspector/load/node_load.h"
+#include "inspector/policy/load_meter.h"
+#include "membership/wire.h"
 
 /* A walk may take one part in so many of a CPU. */
 #define ES_LOAD_WALK_SHARE 50
@@ -65,7 +78,7 @@ static int are_used(const struct es_conf *conf)
 
 static unsigned long long pause_ns(const struct es_daemon *d, unsigned long long now_ns)
 {
-	const struct es_daemon_load *load = &d->load;
+	const struct es_daemon_load *load = d->load;
 	unsigned int interval_ms = ES_LOAD_UNUSED_INTERVAL_MS;
 	unsigned long long interval_ns, share_ns = load->walk_ns * ES_LOAD_WALK_SHARE;
 
@@ -77,7 +90,7 @@ static unsigned long long pause_ns(const struct es_daemon *d, unsigned long long
 
 static int walk(struct es_daemon *d, unsigned long long now_ns)
 {
-	struct es_daemon_load *load = &d->load;
+	struct es_daemon_load *load = d->load;
 	unsigned long long start_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID), accepted;
 	struct es_load_sums sums;
 	int rc = es_datapath_loads(d->datapath, admits(d->conf), &sums);
@@ -92,7 +105,7 @@ static int walk(struct es_daemon *d, unsigned long long now_ns)
 	load->counted++;
 	add_up(load);
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
-		es_responses_busy(&d->observed.of[i].responses, sums.service[i].active, now_ns);
+		es_responses_busy(&d->observed->of[i].responses, sums.service[i].active, now_ns);
 	es_load_meter_add(&load->meter, load->report.active, accepted, now_ns);
 	es_load_recent_add(&load->recent, load->report.active, accepted, now_ns);
 	load->report.mean_us = es_load_meter_mean_us(&load->meter);
@@ -101,9 +114,9 @@ static int walk(struct es_daemon *d, unsigned long long now_ns)
 
 void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_load)
 {
-	const struct es_load_report *report = &d->load.report;
+	const struct es_load_report *report = &d->load->report;
 
-	ret_load->connections = d->load.connections;
+	ret_load->connections = d->load->connections;
 	ret_load->cpu = report->cpu;
 	ret_load->has_requests = 1;
 	ret_load->active = report->active;
@@ -118,13 +131,13 @@ void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_loa
 static unsigned int idle_of(const struct es_daemon *d, unsigned int node)
 {
 	if (node == d->cluster->self)
-		return d->load.report.idle;
-	return es_clock_now_ns() - d->load.idle_ns[node] < ES_SILENCE_NS ? d->load.idle[node] : 0;
+		return d->load->report.idle;
+	return es_clock_now_ns() - d->load->idle_ns[node] < ES_SILENCE_NS ? d->load->idle[node] : 0;
 }
 
 static void take(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
-	es_daemon_route_load(&d->route, node,
+	es_daemon_route_load(d->route, node,
 			     &(struct es_load_report){
 				     .active = load->active,
 				     .idle = idle_of(d, node),
@@ -145,7 +158,7 @@ static int all_are_heard(const struct es_daemon *d)
 	if (d->membership)
 		return 1;
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (i != d->cluster->self && !es_heard_within(&d->heard, i, ES_SILENCE_NS))
+		if (i != d->cluster->self && !es_heard_within(d->heard, i, ES_SILENCE_NS))
 			return 0;
 	return 1;
 }
@@ -159,8 +172,7 @@ void es_daemon_load_take(struct es_daemon *d, unsigned int node, const struct es
 /* Over the bus it comes later than in a datagram: while these arrive, it would put an older word over a newer one. */
 void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
-	if (!load->has_requests || node == d->cluster->self ||
-	    es_heard_within(&d->heard, node, ES_SILENCE_NS))
+	if (!load->has_requests || node == d->cluster->self || es_heard_within(d->heard, node, ES_SILENCE_NS))
 		return;
 	es_daemon_serving_heard(d, node, load, 0);
 	es_daemon_load_take(d, node, load);
@@ -168,13 +180,13 @@ void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_
 
 static void tell_idle(struct es_daemon *d, unsigned long long now_ns)
 {
-	unsigned int idle = admits(d->conf) ? d->load.report.idle : 0;
+	unsigned int idle = admits(d->conf) ? d->load->report.idle : 0;
 
-	if ((!idle && !d->load.idle_told) || now_ns - d->load.idle_told_ns < ES_LOAD_IDLE_TOLD_NS)
+	if ((!idle && !d->load->idle_told) || now_ns - d->load->idle_told_ns < ES_LOAD_IDLE_TOLD_NS)
 		return;
-	es_load_exchange_tell_idle(&d->exchange.way, d->cluster, &d->keys, d->health.understands, idle);
-	d->load.idle_told = idle;
-	d->load.idle_told_ns = now_ns;
+	es_load_exchange_tell_idle(&d->exchange->way, d->cluster, &d->keys, d->health.understands, idle);
+	d->load->idle_told = idle;
+	d->load->idle_told_ns = now_ns;
 }
 
 /*
@@ -193,33 +205,33 @@ static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 	load.state = es_daemon_serving_is_down(d) ? ES_NODE_DOWN
 						  : ES_NODE_UP; /* with membership, the bus's counts */
 	tell_idle(d, now_ns);
-	es_load_exchange_send(&d->exchange.way, d->cluster, &d->keys, &load);
-	d->load.told_ns = now_ns;
+	es_load_exchange_send(&d->exchange->way, d->cluster, &d->keys, &load);
+	d->load->told_ns = now_ns;
 	if (!is_new)
 		return;
 	if (all_are_heard(d))
 		take(d, d->cluster->self, &load);
 	else
-		es_daemon_route_alone(&d->route, d->conf->node_count, &d->load.report);
+		es_daemon_route_alone(d->route, d->conf->node_count, &d->load->report);
 }
 
 void es_daemon_load_tell(struct es_daemon *d)
 {
-	if (ev_is_active(&d->load.timer))
+	if (ev_is_active(&d->load->timer))
 		tell(d, 0, es_clock_now_ns());
 }
 
 int es_daemon_load_update(struct es_daemon *d)
 {
-	struct es_daemon_load *load = &d->load;
+	struct es_daemon_load *load = d->load;
 	unsigned long long now_ns = es_clock_now_ns();
 	int is_new = 0;
 
 	/* There is room for so many only. */
-	es_datapath_responses(d->datapath, es_observed_response, &d->observed);
+	es_datapath_responses(d->datapath, es_observed_response, d->observed);
 	if (now_ns >= load->slow_ns) {
 		load->slow_ns = now_ns + ES_LOAD_SLOW_MS * 1000000ULL;
-		es_observed_flush(&d->observed);
+		es_observed_flush(d->observed);
 		es_node_load_read(&load->node, now_ns);
 		load->report.cpu = (unsigned short)load->node.cpu;
 		load->report.disk = (unsigned short)load->node.disk;
@@ -233,7 +245,7 @@ int es_daemon_load_update(struct es_daemon *d)
 
 void es_daemon_load_ask(struct es_daemon *d)
 {
-	d->load.asked_ns = es_clock_now_ns();
+	d->load->asked_ns = es_clock_now_ns();
 	es_daemon_load_update(d);
 }
 
@@ -246,13 +258,13 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 
 void es_daemon_load_start(struct es_daemon *d)
 {
-	ev_timer_init(&d->load.timer, on_timer, 0, ES_LOAD_INTERVAL_MS / 1000.0);
-	d->load.timer.data = d;
-	ev_timer_start(d->loop, &d->load.timer);
+	ev_timer_init(&d->load->timer, on_timer, 0, ES_LOAD_INTERVAL_MS / 1000.0);
+	d->load->timer.data = d;
+	ev_timer_start(d->loop, &d->load->timer);
 }
 
 void es_daemon_load_stop(struct es_daemon *d)
 {
-	if (ev_is_active(&d->load.timer))
-		ev_timer_stop(d->loop, &d->load.timer);
+	if (ev_is_active(&d->load->timer))
+		ev_timer_stop(d->loop, &d->load->timer);
 }

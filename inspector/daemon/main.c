@@ -11,6 +11,7 @@
 #include "earshot_version.h"
 #include "inspector/base/help.h"
 #include "inspector/base/output.h"
+#include "inspector/control/control.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/restart.h"
 #include "inspector/base/event.h"

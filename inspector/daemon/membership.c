@@ -8,8 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "inspector/daemon/contents.h"
+#include "inspector/daemon/heard.h"
+#include "inspector/daemon/load.h"
+#include "inspector/daemon/membership.h"
 #include "inspector/daemon/membership_internal.h"
 #include "inspector/base/event.h"
+#include "inspector/daemon/observed.h"
+#include "inspector/daemon/rollout.h"
+#include "inspector/daemon/service_drains.h"
+#include "inspector/daemon/serving.h"
 #include "inspector/report/report.h"
 #include "inspector/member/settings.h"
 
@@ -135,7 +143,7 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 		if (type == ES_WIRE_SERVICE_DRAINS)
 			es_daemon_service_drains_said(m->daemon, payload, payload_len);
 		if (type == ES_WIRE_SIZES)
-			es_observed_message(&m->daemon->observed, m->daemon->cluster->urls, payload,
+			es_observed_message(m->daemon->observed, m->daemon->cluster->urls, payload,
 					    payload_len);
 		es_daemon_contents_message(m->daemon->contents, from, type, payload, payload_len,
 					   es_clock_now_ns());
@@ -168,7 +176,7 @@ static int node_is_there(void *ctx, unsigned int node)
 {
 	const struct es_membership *m = ctx;
 
-	return es_heard_within(&m->daemon->heard, node, ES_SILENCE_NS);
+	return es_heard_within(m->daemon->heard, node, ES_SILENCE_NS);
 }
 
 static uint64_t clients_heard(void *ctx)

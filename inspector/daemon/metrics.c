@@ -8,8 +8,19 @@
 #include "inspector/base/json.h"
 #include "inspector/base/log.h"
 #include "inspector/base/wall.h"
+#include "inspector/daemon/checks.h"
+#include "inspector/daemon/contents.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/load.h"
+#include "inspector/daemon/membership.h"
 #include "inspector/daemon/metrics.h"
+#include "inspector/daemon/observed.h"
+#include "inspector/daemon/outliers.h"
+#include "inspector/daemon/rates.h"
+#include "inspector/daemon/request_log.h"
+#include "inspector/daemon/settings.h"
+#include "inspector/daemon/url_tables.h"
+#include "inspector/daemon/view.h"
 #include "inspector/datapath/sock_diag.h"
 #include "inspector/report/report.h"
 #include "inspector/status/metrics.h"
@@ -87,9 +98,9 @@ static int is_up(const struct servers *servers, unsigned int service)
 
 static void collect_findings(const struct es_daemon *d, struct es_metrics *m)
 {
-	m->has_findings = d->view.problems.summary != NULL;
-	m->errors = (unsigned int)es_json_number(d->view.problems.summary, "error");
-	m->warnings = (unsigned int)es_json_number(d->view.problems.summary, "warning");
+	m->has_findings = d->view->problems.summary != NULL;
+	m->errors = (unsigned int)es_json_number(d->view->problems.summary, "error");
+	m->warnings = (unsigned int)es_json_number(d->view->problems.summary, "warning");
 }
 
 static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
@@ -98,15 +109,15 @@ static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
 	const char *why;
 
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
-		m->check_duration_s[i] = es_daemon_checks_duration_s(&d->checks, i);
+		m->check_duration_s[i] = es_daemon_checks_duration_s(d->checks, i);
 	if (!es_sock_diag_listeners(on_listener, &servers)) {
 		for (unsigned int i = 0; i < d->conf->service_count; i++)
 			m->server_up[i] = !es_conf_service_is_on(&d->conf->services[i], d->cluster->self)
 						  ? -1
 						  : is_up(&servers, i) &&
-							    !es_daemon_checks_fails(&d->checks, i, &why) &&
-							    !es_daemon_checks_is_unknown(&d->checks, i) &&
-							    !es_daemon_outlier_is_out(&d->outliers, i);
+							    !es_daemon_checks_fails(d->checks, i, &why) &&
+							    !es_daemon_checks_is_unknown(d->checks, i) &&
+							    !es_daemon_outlier_is_out(d->outliers, i);
 		return;
 	}
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
@@ -116,7 +127,7 @@ static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
 static void collect_outliers(const struct es_daemon *d, struct es_metrics *m)
 {
 	for (unsigned int i = 0; i < d->conf->service_count; i++) {
-		const struct es_daemon_outlier *o = &d->outliers.of[i];
+		const struct es_daemon_outlier *o = &d->outliers->of[i];
 
 		m->outlier[i] = (struct es_metrics_outlier){.is_judged = es_conf_outlier_is_set(&o->conf),
 							    .out = o->state.place.ejections,
@@ -151,7 +162,7 @@ static void collect_tables(const struct es_daemon *d, struct es_metrics *m)
 			contents += counts.entries;
 			contents_max += counts.max_entries;
 		}
-		if (es_url_tables_stats(&d->url_tables, i, &stats, &has_root, &root)) {
+		if (es_url_tables_stats(d->url_tables, i, &stats, &has_root, &root)) {
 			urls += stats.scanned + stats.observed;
 			urls_max += stats.max_entries;
 		}
@@ -160,10 +171,10 @@ static void collect_tables(const struct es_daemon *d, struct es_metrics *m)
 		  (unsigned long long)d->conf->inspector.gather_flows * d->datapath_params.workers);
 	add_table(m, "targets", contents, contents_max);
 	add_table(m, "urls", urls, urls_max);
-	m->has_rate = ev_is_active(&d->rates.timer);
+	m->has_rate = ev_is_active(&d->rates->timer);
 	if (m->has_rate)
 		add_table(m, "rate_clients",
-			  es_rates_used(d->rates.table, es_clock_now_ns(), &m->rate_forgotten),
+			  es_rates_used(d->rates->table, es_clock_now_ns(), &m->rate_forgotten),
 			  ES_RATES_ENTRIES);
 }
 
@@ -187,9 +198,9 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 		.conf = d->conf,
 		.self = d->cluster->self,
 		.datapath = es_datapath_name(d->datapath_kind),
-		.start_time_s = d->metrics.start_time_s,
+		.start_time_s = d->metrics->start_time_s,
 		.epoch = d->cluster->epoch,
-		.sums = &d->load.sums,
+		.sums = &d->load->sums,
 		.tally_count = d->datapath_params.workers,
 	};
 
@@ -198,7 +209,7 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 		m.counters = counters;
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
 		if (d->conf->services[i].inspect == ES_INSPECT_EVERY)
-			m.responses[i] = &d->observed.of[i].responses;
+			m.responses[i] = &d->observed->of[i].responses;
 	for (unsigned int i = 0; i < m.tally_count; i++)
 		m.tallies[i] = es_worker_tally(d->worker[i]);
 	es_daemon_snapshot_moves(d, m.moves);
@@ -222,5 +233,5 @@ const struct es_addr *es_daemon_metrics_address(const struct es_daemon *d)
 
 struct json_object *es_daemon_metrics_report(const struct es_daemon *d)
 {
-	return es_report_metrics(es_daemon_metrics_address(d), d->conf->status.port, d->metrics.error);
+	return es_report_metrics(es_daemon_metrics_address(d), d->conf->status.port, d->metrics->error);
 }

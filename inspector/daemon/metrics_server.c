@@ -8,6 +8,7 @@
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/metrics.h"
+#include "inspector/daemon/view.h"
 #include "inspector/status/conceal.h"
 #include "inspector/status/server.h"
 
@@ -21,7 +22,7 @@ static void give_metrics(struct es_daemon *d, enum es_exposition_format format)
 
 	if (es_daemon_metrics_text(d, format, &text, &len))
 		text = NULL;
-	es_status_server_give(d->metrics.server, format, text, len);
+	es_status_server_give(d->metrics->server, format, text, len);
 }
 
 /* Bytes that are no UTF-8, of a file's name or a path, are not JSON's. */
@@ -42,13 +43,13 @@ static void give_cluster(struct es_daemon *d)
 		free(text);
 		text = NULL;
 	}
-	es_status_server_give(d->metrics.server, ES_STATUS_CLUSTER, text, len);
+	es_status_server_give(d->metrics->server, ES_STATUS_CLUSTER, text, len);
 	json_object_put(view);
 }
 
 static void give(struct es_daemon *d)
 {
-	struct es_status_server *server = d->metrics.server;
+	struct es_status_server *server = d->metrics->server;
 
 	for (int i = 0; server && i < ES_EXPOSITION_FORMATS; i++)
 		if (es_status_server_wants(server, (unsigned int)i))
@@ -59,8 +60,8 @@ static void give(struct es_daemon *d)
 		give_cluster(d);
 		return;
 	}
-	ev_timer_set(&d->metrics.later, LATER_S, 0);
-	ev_timer_start(d->loop, &d->metrics.later);
+	ev_timer_set(&d->metrics->later, LATER_S, 0);
+	ev_timer_start(d->loop, &d->metrics->later);
 }
 
 static void on_wanted(struct ev_loop *loop, struct ev_async *async, int events)
@@ -82,12 +83,12 @@ static void ask(void *ctx)
 {
 	struct es_daemon *d = ctx;
 
-	ev_async_send(d->loop, &d->metrics.wanted);
+	ev_async_send(d->loop, &d->metrics->wanted);
 }
 
 static void serve(struct es_daemon *d)
 {
-	struct es_daemon_metrics *m = &d->metrics;
+	struct es_daemon_metrics *m = d->metrics;
 	const struct es_status_params params = {
 		.address = *es_daemon_metrics_address(d),
 		.port = d->conf->status.port,
@@ -134,28 +135,28 @@ static void on_retry(struct ev_loop *loop, struct ev_timer *timer, int events)
 int es_daemon_metrics_start(struct es_daemon *d, struct es_conf_error *err)
 {
 	(void)err;
-	d->metrics.start_time_s = (double)es_wall_ns() / 1e9;
-	ev_async_init(&d->metrics.wanted, on_wanted);
-	ev_init(&d->metrics.retry, on_retry);
-	ev_init(&d->metrics.later, on_later);
-	d->metrics.wanted.data = d->metrics.retry.data = d->metrics.later.data = d;
-	ev_async_start(d->loop, &d->metrics.wanted);
+	d->metrics->start_time_s = (double)es_wall_ns() / 1e9;
+	ev_async_init(&d->metrics->wanted, on_wanted);
+	ev_init(&d->metrics->retry, on_retry);
+	ev_init(&d->metrics->later, on_later);
+	d->metrics->wanted.data = d->metrics->retry.data = d->metrics->later.data = d;
+	ev_async_start(d->loop, &d->metrics->wanted);
 	serve(d);
 	return 0;
 }
 
 void es_daemon_metrics_rebind(struct es_daemon *d)
 {
-	d->metrics.error[0] = 0; /* what is wrong now is told anew */
+	d->metrics->error[0] = 0; /* what is wrong now is told anew */
 	serve(d);
 }
 
 void es_daemon_metrics_stop(struct es_daemon *d)
 {
-	if (!ev_is_active(&d->metrics.wanted))
+	if (!ev_is_active(&d->metrics->wanted))
 		return;
-	es_status_server_free(&d->metrics.server);
-	ev_async_stop(d->loop, &d->metrics.wanted);
-	ev_timer_stop(d->loop, &d->metrics.retry);
-	ev_timer_stop(d->loop, &d->metrics.later);
+	es_status_server_free(&d->metrics->server);
+	ev_async_stop(d->loop, &d->metrics->wanted);
+	ev_timer_stop(d->loop, &d->metrics->retry);
+	ev_timer_stop(d->loop, &d->metrics->later);
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Counts which other nodes serve a service. */
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/heard.h"
+#include "inspector/daemon/others.h"
+#include "inspector/daemon/serving.h"
 
 /* Without membership, a node that says nothing may be dead. */
 static int is_heard(const struct es_daemon *d, unsigned int node)
 {
-	return d->membership || es_heard_within(&d->heard, node, 2 * ES_SILENCE_NS);
+	return d->membership || es_heard_within(d->heard, node, 2 * ES_SILENCE_NS);
 }
 
 /* May @node be given requests, as far as its machine, its daemon and its operator are concerned? */
@@ -20,10 +23,10 @@ static int is_there(const struct es_daemon *d, unsigned int node)
 /* What is wrong with single services it tells of each; any other trouble is of all. */
 static int serves(const struct es_daemon *d, unsigned int node, unsigned int service)
 {
-	unsigned int trouble = d->serving.trouble[node];
+	unsigned int trouble = d->serving->trouble[node];
 
 	return es_conf_service_is_on(&d->conf->services[service], node) &&
-	       !(d->serving.failing[node] >> service & 1) &&
+	       !(d->serving->failing[node] >> service & 1) &&
 	       (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_CHECK || trouble == ES_TROUBLE_OUTLIER ||
 		trouble == ES_TROUBLE_VANISHING || trouble == ES_TROUBLE_KEPT);
 }
@@ -31,9 +34,9 @@ static int serves(const struct es_daemon *d, unsigned int node, unsigned int ser
 /* Is it out for @service, or does it claim a place? */
 static int is_out(const struct es_daemon *d, unsigned int node, unsigned int service)
 {
-	unsigned int trouble = d->serving.trouble[node];
+	unsigned int trouble = d->serving->trouble[node];
 
-	return (d->serving.failing[node] >> service & 1) && d->serving.yields[node] &&
+	return (d->serving->failing[node] >> service & 1) && d->serving->yields[node] &&
 	       (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_OUTLIER ||
 		trouble == ES_TROUBLE_VANISHING || trouble == ES_TROUBLE_CHECK || trouble == ES_TROUBLE_KEPT);
 }

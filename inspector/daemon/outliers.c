@@ -5,19 +5,31 @@
 #include "inspector/base/clock.h"
 #include "inspector/base/event.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/observed.h"
+#include "inspector/daemon/others.h"
+#include "inspector/daemon/outliers.h"
+#include "inspector/health/outlier.h"
+#include "inspector/health/place.h"
+#include "inspector/health/responses.h"
+#include "inspector/member/serving.h"
+#include "membership/wire.h"
 
 _Static_assert(ES_CONF_OUTLIER_SERVICES == ES_WIRE_FAILING_MAX,
 	       "nodes can tell each other of so many services");
 
 static void tell(struct es_daemon_outlier *o, enum es_place_news news)
 {
+	char why[sizeof(
+		o->state.why)]; /* a copy: of one in the same structure, gcc fears that both overlap */
+
+	memcpy(why, o->state.why, sizeof(why));
 	/* That it is out, and that it serves again, is told with all that may be wrong with a server. */
 	if (news == ES_PLACE_GOES)
-		snprintf(o->text, sizeof(o->text), "%s; out for %u s", o->state.why, o->state.place.hold_s);
+		snprintf(o->text, sizeof(o->text), "%s; out for %u s", why, o->state.place.hold_s);
 	else if (news == ES_PLACE_KEPT)
 		es_event(ES_EVENT_outlier, ES_LOG_WARNING, NULL,
 			 "service %s: %s; this node serves all the same: max_out = %u, and others are out",
-			 o->name, o->state.why, o->conf.max_out);
+			 o->name, why, o->conf.max_out);
 	else if (news == ES_PLACE_RECALLED)
 		es_event(ES_EVENT_outlier, ES_LOG_WARNING, NULL,
 			 "service %s: this node serves again before its time: max_out = %u, and others are "
@@ -27,8 +39,8 @@ static void tell(struct es_daemon_outlier *o, enum es_place_news news)
 
 static void look(struct es_daemon *d, unsigned int service, struct es_serving *found)
 {
-	struct es_daemon_outlier *o = &d->outliers.of[service];
-	const struct es_responses *responses = &d->observed.of[service].responses;
+	struct es_daemon_outlier *o = &d->outliers->of[service];
+	const struct es_responses *responses = &d->observed->of[service].responses;
 	const struct es_outlier_counts counts = {
 		.responses = es_responses_total(responses),
 		.errors = responses->count[ES_RESPONSE_5XX],
@@ -56,17 +68,17 @@ void es_daemon_outliers_took(struct es_daemon_outliers *outliers, unsigned int s
 void es_daemon_outliers_add(struct es_daemon *d, struct es_serving *found)
 {
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
-		if (es_conf_outlier_is_set(&d->outliers.of[i].conf) && !(found->elsewhere >> i & 1))
+		if (es_conf_outlier_is_set(&d->outliers->of[i].conf) && !(found->elsewhere >> i & 1))
 			look(d, i, found);
 }
 
 void es_daemon_outliers_rebind(struct es_daemon *d)
 {
-	const struct es_daemon_outliers before = d->outliers;
+	const struct es_daemon_outliers before = *d->outliers;
 
-	d->outliers = (struct es_daemon_outliers){};
+	*d->outliers = (struct es_daemon_outliers){};
 	for (unsigned int i = 0; i < d->conf->service_count; i++) {
-		struct es_daemon_outlier *o = &d->outliers.of[i];
+		struct es_daemon_outlier *o = &d->outliers->of[i];
 
 		memcpy(o->name, d->conf->services[i].name, sizeof(o->name));
 		o->conf = d->conf->services[i].outlier;

@@ -3,7 +3,10 @@
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/log.h"
+#include "inspector/daemon/heard.h"
 #include "inspector/daemon/internal.h"
+#include "inspector/daemon/packet_max.h"
+#include "membership/wire.h"
 
 /* Who has said nothing for so many of its words is gone, and limits nobody. */
 #define WORD_NS (5 * 1000000000ULL)
@@ -11,7 +14,7 @@
 /* Is what @node said last still so? */
 static int is_told(const struct es_daemon *d, unsigned int node, unsigned long long now_ns)
 {
-	const struct es_daemon_packet_max *p = &d->packet_max;
+	const struct es_daemon_packet_max *p = d->packet_max;
 
 	return p->told[node] && now_ns - p->told_ns[node] < WORD_NS;
 }
@@ -22,22 +25,22 @@ static unsigned int least(const struct es_daemon *d)
 	unsigned int packet_max = d->network.packet_max;
 
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (is_told(d, i, now_ns) && d->packet_max.told[i] < packet_max)
-			packet_max = d->packet_max.told[i];
+		if (is_told(d, i, now_ns) && d->packet_max->told[i] < packet_max)
+			packet_max = d->packet_max->told[i];
 	return packet_max < ES_NETWORK_PACKET_MIN ? ES_NETWORK_PACKET_MIN : packet_max;
 }
 
 static void put_in_force(struct es_daemon *d)
 {
-	unsigned int before = d->packet_max.in_force, now = least(d);
+	unsigned int before = d->packet_max->in_force, now = least(d);
 	int rc;
 
 	if (now == before)
 		return;
-	d->packet_max.in_force = now;
+	d->packet_max->in_force = now;
 	rc = es_daemon_configure(d, d->cluster, &d->keys);
 	if (rc) {
-		d->packet_max.in_force = before; /* and again with the next look */
+		d->packet_max->in_force = before; /* and again with the next look */
 		es_log(ES_LOG_ERR, "datapath: another MTU cannot be put in force: %s", strerror(-rc));
 		return;
 	}
@@ -48,8 +51,8 @@ static void put_in_force(struct es_daemon *d)
 
 void es_daemon_packet_max_begin(struct es_daemon *d)
 {
-	d->packet_max.before = d->network.packet_max;
-	d->packet_max.in_force = least(d);
+	d->packet_max->before = d->network.packet_max;
+	d->packet_max->in_force = least(d);
 }
 
 void es_daemon_packet_max_look(struct es_daemon *d)
@@ -59,18 +62,18 @@ void es_daemon_packet_max_look(struct es_daemon *d)
 
 void es_daemon_packet_max_heard(struct es_daemon *d, unsigned int node, unsigned int packet_max)
 {
-	d->packet_max.told[node] = packet_max;
-	d->packet_max.told_ns[node] = es_clock_now_ns();
+	d->packet_max->told[node] = packet_max;
+	d->packet_max->told_ns[node] = es_clock_now_ns();
 	put_in_force(d);
 }
 
 unsigned int es_daemon_packet_max_expected(const struct es_daemon *d)
 {
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (i != d->cluster->self && es_heard_within(&d->heard, i, 2 * ES_SILENCE_NS) &&
+		if (i != d->cluster->self && es_heard_within(d->heard, i, 2 * ES_SILENCE_NS) &&
 		    !(atomic_load_explicit(&d->health.understands[i], memory_order_relaxed) &
 		      ES_WIRE_UNDERSTANDS_FATE) &&
-		    d->packet_max.before > d->network.packet_max)
-			return d->packet_max.before;
+		    d->packet_max->before > d->network.packet_max)
+			return d->packet_max->before;
 	return d->network.packet_max;
 }

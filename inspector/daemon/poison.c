@@ -10,6 +10,9 @@
 #include "inspector/daemon/daemon.h"
 #include "inspector/base/log.h"
 #include "inspector/base/wall.h"
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/keeper.h"
+#include "inspector/daemon/poison.h"
 #include "inspector/inspect/poison.h"
 #include "inspector/report/poison.h"
 
@@ -52,9 +55,9 @@ static void tell_all(struct es_daemon *d, unsigned long long now_ns)
 {
 	const struct es_poisons *poisons = poisons_of(d);
 
-	if (now_ns >= poisons->until_ns || now_ns - d->poison.told_ns < TELL_AGAIN_NS)
+	if (now_ns >= poisons->until_ns || now_ns - d->poison->told_ns < TELL_AGAIN_NS)
 		return;
-	d->poison.told_ns = now_ns;
+	d->poison->told_ns = now_ns;
 	for (unsigned int i = 0; i < ES_POISONS; i++)
 		if (poisons->poison[i].node == d->cluster->self &&
 		    es_poison_find(poisons, poisons->poison[i].flow_hash, 0, now_ns) == &poisons->poison[i])
@@ -71,7 +74,7 @@ static void plugins_watch(struct es_daemon *d)
 		es_plugins_describe(d->plugins, i, &report);
 		crashes += report.crashes;
 	}
-	if (crashes > d->poison.crashes)
+	if (crashes > d->poison->crashes)
 		for (unsigned int i = 0; i < es_plugins_count(d->plugins); i++) {
 			es_plugins_describe(d->plugins, i, &report);
 			if (report.crashes)
@@ -81,7 +84,7 @@ static void plugins_watch(struct es_daemon *d)
 				       report.last_error,
 				       report.is_off ? "; it is off until the next reload" : "");
 		}
-	d->poison.crashes = crashes;
+	d->poison->crashes = crashes;
 }
 
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
@@ -140,24 +143,24 @@ int es_daemon_poison_start(struct es_daemon *d)
 
 	marks_take(d);
 	rc = es_keeper_start(es_datapath_state(d->datapath), d->datapath_params.workers, d->cluster, &d->keys,
-			     &d->poison.keeper);
+			     &d->poison->keeper);
 	if (rc)
 		return rc;
-	ev_child_init(&d->poison.child, on_child, es_keeper_pid(d->poison.keeper), 0);
-	ev_child_start(d->loop, &d->poison.child);
-	ev_timer_init(&d->poison.timer, on_timer, TIMER_S, TIMER_S);
-	d->poison.timer.data = d;
-	ev_timer_start(d->loop, &d->poison.timer);
+	ev_child_init(&d->poison->child, on_child, es_keeper_pid(d->poison->keeper), 0);
+	ev_child_start(d->loop, &d->poison->child);
+	ev_timer_init(&d->poison->timer, on_timer, TIMER_S, TIMER_S);
+	d->poison->timer.data = d;
+	ev_timer_start(d->loop, &d->poison->timer);
 	return 0;
 }
 
 void es_daemon_poison_stop(struct es_daemon *d)
 {
-	if (!d->poison.keeper)
+	if (!d->poison->keeper)
 		return;
-	ev_timer_stop(d->loop, &d->poison.timer);
-	ev_child_stop(d->loop, &d->poison.child);
-	es_keeper_stop(&d->poison.keeper);
+	ev_timer_stop(d->loop, &d->poison->timer);
+	ev_child_stop(d->loop, &d->poison->child);
+	es_keeper_stop(&d->poison->keeper);
 }
 
 struct json_object *es_daemon_poison_report(const struct es_daemon *d)

@@ -3,6 +3,10 @@
 #include "inspector/base/clock.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/rates.h"
+#include "inspector/daemon/route.h"
+#include "inspector/load/rate_words.h"
 
 static int has_rate(const struct es_conf *conf)
 {
@@ -14,7 +18,7 @@ static int has_rate(const struct es_conf *conf)
 
 static void tell(struct es_daemon *d, const struct es_rate_word *words, unsigned int count)
 {
-	struct es_daemon_rates *rates = &d->rates;
+	struct es_daemon_rates *rates = d->rates;
 	__u64 number = es_number_ns();
 	struct es_rates_message message;
 	size_t len;
@@ -35,7 +39,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 
 	(void)loop;
 	(void)events;
-	while ((count = es_rates_said(d->rates.table, words, ES_RATES_WORDS_MAX)) != 0)
+	while ((count = es_rates_said(d->rates->table, words, ES_RATES_WORDS_MAX)) != 0)
 		tell(d, words, count);
 }
 
@@ -43,35 +47,35 @@ int es_daemon_rates_message(struct es_daemon *d, const void *data, size_t len)
 {
 	struct es_rate_word words[ES_RATES_WORDS_MAX];
 	int count = es_rates_message_read(data, len, d->cluster->self, d->conf->node_count, &d->keys,
-					  d->rates.heard, words);
+					  d->rates->heard, words);
 
 	for (int i = 0; i < count; i++)
-		es_rates_heard(d->rates.table, &words[i], es_clock_now_ns());
+		es_rates_heard(d->rates->table, &words[i], es_clock_now_ns());
 	return count < 0 ? count : 0;
 }
 
 int es_daemon_rates_prepare(struct es_daemon *d)
 {
-	int rc = es_rates_new(&d->keys.ring, &d->rates.table);
+	int rc = es_rates_new(&d->keys.ring, &d->rates->table);
 
-	d->route.shared.rates = d->rates.table;
-	ev_timer_init(&d->rates.timer, on_timer, ES_RATES_INTERVAL_MS / 1000.0,
+	d->route->shared.rates = d->rates->table;
+	ev_timer_init(&d->rates->timer, on_timer, ES_RATES_INTERVAL_MS / 1000.0,
 		      ES_RATES_INTERVAL_MS / 1000.0);
-	d->rates.timer.data = d;
+	d->rates->timer.data = d;
 	return rc;
 }
 
 void es_daemon_rates_rebind(struct es_daemon *d)
 {
 	if (has_rate(d->conf))
-		ev_timer_start(d->loop, &d->rates.timer);
+		ev_timer_start(d->loop, &d->rates->timer);
 	else
-		ev_timer_stop(d->loop, &d->rates.timer);
+		ev_timer_stop(d->loop, &d->rates->timer);
 }
 
 void es_daemon_rates_stop(struct es_daemon *d)
 {
-	if (d->rates.table)
-		ev_timer_stop(d->loop, &d->rates.timer);
-	es_rates_free(&d->rates.table);
+	if (d->rates->table)
+		ev_timer_stop(d->loop, &d->rates->timer);
+	es_rates_free(&d->rates->table);
 }

@@ -5,11 +5,31 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "inspector/daemon/checks.h"
+#include "inspector/daemon/contents.h"
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/interfaces.h"
 #include "inspector/daemon/internal.h"
+#include "inspector/daemon/membership.h"
+#include "inspector/daemon/metrics.h"
+#include "inspector/daemon/observed.h"
+#include "inspector/daemon/outliers.h"
+#include "inspector/daemon/packet_max.h"
 #include "inspector/daemon/plugins.h"
+#include "inspector/daemon/rates.h"
+#include "inspector/daemon/request_log.h"
+#include "inspector/daemon/route.h"
+#include "inspector/daemon/service_drains.h"
+#include "inspector/daemon/serving.h"
+#include "inspector/daemon/settings.h"
 #include "inspector/daemon/start_settings.h"
 #include "inspector/base/event.h"
+#include "inspector/daemon/url_tables.h"
+#include "inspector/daemon/vanishing.h"
+#include "inspector/daemon/view.h"
+#include "inspector/datapath/solicited.h"
 #include "inspector/member/settings.h"
+#include "membership/group.h"
 
 /* The node's ring, as it is, of another configuration. */
 static int es_daemon_next_cluster(const struct es_daemon *d, const struct es_conf *conf, unsigned int self,
@@ -134,7 +154,7 @@ static int es_daemon_next_make(struct es_daemon *d, const struct es_daemon_text 
 	if (!rc)
 		rc = es_daemon_contents_prepare(d->contents, next->conf, &next->tables);
 	if (!rc)
-		rc = es_url_tables_init(&next->url_tables, &d->url_tables, next->conf, &next->keys.ring, err);
+		rc = es_url_tables_init(&next->url_tables, d->url_tables, next->conf, &next->keys.ring, err);
 	return rc;
 }
 
@@ -179,8 +199,8 @@ static void es_daemon_next_commit(struct es_daemon *d, struct es_daemon_next *ne
 {
 	es_daemon_contents_commit(d->contents, &next->tables);
 	es_solicited_replace(&d->solicited_fd, next->solicited_fd);
-	es_url_tables_fini(&d->url_tables);
-	d->url_tables = next->url_tables;
+	es_url_tables_fini(d->url_tables);
+	*d->url_tables = next->url_tables;
 	es_cluster_free(&d->cluster);
 	d->cluster = next->cluster;
 	d->keys = next->keys;
@@ -190,7 +210,7 @@ static void es_daemon_next_commit(struct es_daemon *d, struct es_daemon_next *ne
 	d->conf = next->conf;
 	memcpy(d->waiting, next->waiting, sizeof(d->waiting));
 	es_daemon_contents_self(d->contents, d->cluster->self);
-	es_daemon_route_settle(&d->route, d->conf->inspector.settle_ms);
+	es_daemon_route_settle(d->route, d->conf->inspector.settle_ms);
 }
 
 static void es_daemon_next_discard(struct es_daemon *d, struct es_daemon_next *next)
@@ -220,11 +240,11 @@ static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_
 		return rc;
 	}
 	/* By the numbers that services had. */
-	es_datapath_responses(d->datapath, es_observed_response, &d->observed);
+	es_datapath_responses(d->datapath, es_observed_response, d->observed);
 	es_daemon_next_commit(d, &next);
 	es_keys_wipe(&next.keys);
 	es_daemon_plugins_watch(d);
-	es_observed_rebind(&d->observed, d->conf);
+	es_observed_rebind(d->observed, d->conf);
 	es_daemon_exchange_rebind(d);
 	es_daemon_view_rebind(d);
 	es_daemon_settings_rebind(d);
@@ -234,7 +254,7 @@ static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_
 	es_daemon_service_drains_rebind(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);
-	es_daemon_checks_rebind(&d->checks, d->conf, d->cluster->self);
+	es_daemon_checks_rebind(d->checks, d->conf, d->cluster->self);
 	es_daemon_outliers_rebind(d);
 	es_daemon_vanishing_rebind(d);
 	es_daemon_serving_look(d);

@@ -23,7 +23,7 @@ static void give_rings(struct es_daemon *d, struct es_log_writer *writer)
 
 static void begin(struct es_daemon *d)
 {
-	struct es_daemon_request_log *log = &d->request_log;
+	struct es_daemon_request_log *log = d->request_log;
 	const char *service;
 	int rc;
 
@@ -58,7 +58,7 @@ static int is_same(const struct es_conf_log *a, const struct es_conf_log *b)
 
 void es_daemon_request_log_rebind(struct es_daemon *d)
 {
-	struct es_daemon_request_log *log = &d->request_log;
+	struct es_daemon_request_log *log = d->request_log;
 
 	if (log->writer && is_same(&log->conf, &d->conf->log)) {
 		es_log_writer_reopen(log->writer);
@@ -73,13 +73,13 @@ void es_daemon_request_log_rebind(struct es_daemon *d)
 
 void es_daemon_request_log_stop(struct es_daemon *d)
 {
-	if (d->request_log.writer)
-		es_log_writer_end(&d->request_log.writer, END_MS, &d->request_log.counts);
+	if (d->request_log->writer)
+		es_log_writer_end(&d->request_log->writer, END_MS, &d->request_log->counts);
 }
 
 void es_daemon_request_log_counts(const struct es_daemon *d, struct es_log_counts *ret_counts)
 {
-	*ret_counts = d->request_log.counts;
-	if (d->request_log.writer)
-		es_log_writer_counts(d->request_log.writer, ret_counts);
+	*ret_counts = d->request_log->counts;
+	if (d->request_log->writer)
+		es_log_writer_counts(d->request_log->writer, ret_counts);
 }

@@ -9,8 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 #include "inspector/base/event.h"
+#include "inspector/cluster/content_sync.h"
+#include "inspector/daemon/contents.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/membership.h"
 #include "inspector/daemon/restart.h"
+#include "inspector/daemon/serving.h"
+#include "inspector/daemon/settings.h"
+#include "membership/group.h"
 
 #define DELETED " (deleted)"
 

@@ -9,6 +9,7 @@
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/membership_internal.h"
 #include "inspector/base/log.h"
+#include "inspector/daemon/serving.h"
 
 /* A version of the ring, in force in the datapath and in the workers. */
 static void cluster_install(struct es_membership *m, uint32_t epoch, const struct es_share *may)
@@ -214,7 +215,7 @@ static void begin_slowly(struct es_membership *m, unsigned long long now_ns)
 	for (unsigned int i = 0; is_in && !m->was_in && i < m->group.node_count; i++)
 		es_health_is_back(&d->health, i, ~0ULL, i == d->cluster->self ? now_ns : 0);
 	/* Until now it was not known whether others serve. */
-	if (is_in && !m->was_in && d->serving.now.failing)
+	if (is_in && !m->was_in && d->serving->now.failing)
 		es_daemon_serving_look_in(d, 0);
 	m->was_in = (uint8_t)is_in;
 }

@@ -44,7 +44,7 @@ int es_daemon_rollout_stage(struct es_daemon *d, const struct es_daemon_text *te
 			    const char *leaders_settings, char *ret_settings, struct es_conf_error *err)
 {
 	char difference[ES_GROUP_TEXT_SIZE];
-	int rc = es_daemon_try(d, text, d->rollout.restarts, ret_settings, ES_WIRE_SETTINGS_SIZE, err);
+	int rc = es_daemon_try(d, text, d->rollout->restarts, ret_settings, ES_WIRE_SETTINGS_SIZE, err);
 	const struct es_conf_error note = *err;
 
 	if (!rc)
@@ -57,7 +57,7 @@ int es_daemon_rollout_stage(struct es_daemon *d, const struct es_daemon_text *te
 				  difference);
 		return -EINVAL;
 	}
-	rc = es_rollout_file_stage(&d->rollout.file, d->options.config_path, text->text, text->len, err);
+	rc = es_rollout_file_stage(&d->rollout->file, d->options.config_path, text->text, text->len, err);
 	if (!rc)
 		*err = note;
 	return rc;
@@ -67,7 +67,7 @@ int es_daemon_rollout_stage(struct es_daemon *d, const struct es_daemon_text *te
 static int history_take(struct es_daemon *d, struct json_object *document, unsigned long long digest,
 			struct es_conf_error *err)
 {
-	struct es_daemon_rollout *r = &d->rollout;
+	struct es_daemon_rollout *r = d->rollout;
 	struct json_object *history;
 	const struct es_rollout_past *last;
 
@@ -88,7 +88,7 @@ static int check_document(struct es_daemon *d, struct json_object *document, str
 {
 	struct es_daemon_text text = {.name = es_daemon_rollout_text(document, "name"),
 				      .text = es_daemon_rollout_text(document, "text")};
-	struct es_daemon_rollout *r = &d->rollout;
+	struct es_daemon_rollout *r = d->rollout;
 	char settings[ES_WIRE_SETTINGS_SIZE];
 	int rc;
 
@@ -118,11 +118,11 @@ static int check(void *ctx, const char *text, size_t len, struct es_conf_error *
 	json_tokener_free(tokener);
 	rc = check_document(d, document, err);
 	json_object_put(document);
-	if (rc && d->rollout.is_catch_up)
+	if (rc && d->rollout->is_catch_up)
 		es_daemon_catch_up_refused(d, err);
 	else if (rc)
 		es_event(ES_EVENT_rollout_refused, ES_LOG_WARNING, NULL,
-			 "a rollout of %s by %s is refused here: %s", d->rollout.name, d->rollout.by,
+			 "a rollout of %s by %s is refused here: %s", d->rollout->name, d->rollout->by,
 			 err->text);
 	return rc;
 }
@@ -130,9 +130,9 @@ static int check(void *ctx, const char *text, size_t len, struct es_conf_error *
 /* The node that leads tells of all nodes, at the end. */
 static void tell_here(struct es_daemon *d, const char *what)
 {
-	if (!es_rollout_is_leading(&d->rollout.leader))
-		es_event(ES_EVENT_rollout, ES_LOG_INFO, NULL, "%s, rolled out by %s, %s", d->rollout.name,
-			 d->rollout.by, what);
+	if (!es_rollout_is_leading(&d->rollout->leader))
+		es_event(ES_EVENT_rollout, ES_LOG_INFO, NULL, "%s, rolled out by %s, %s", d->rollout->name,
+			 d->rollout->by, what);
 }
 
 /* Without it, the next start would take this node's file for one that was changed by hand. */
@@ -140,7 +140,7 @@ static void history_set(struct es_daemon *d, const struct es_rollout_history *hi
 {
 	int rc;
 
-	d->rollout.history = *history;
+	d->rollout->history = *history;
 	rc = es_rollout_history_write(d->rollout_path, history);
 	if (rc)
 		es_log(ES_LOG_ERR,
@@ -153,23 +153,23 @@ static int commit(void *ctx, struct es_conf_error *err)
 {
 	struct es_daemon *d = ctx;
 	struct es_conf_error unwanted = {};
-	int rc = es_rollout_file_place(&d->rollout.file, err);
+	int rc = es_rollout_file_place(&d->rollout->file, err);
 
 	if (rc)
 		return rc;
-	rc = es_daemon_reload(d, d->rollout.restarts, err);
-	if (rc && es_rollout_file_back(&d->rollout.file, &unwanted))
+	rc = es_daemon_reload(d, d->rollout->restarts, err);
+	if (rc && es_rollout_file_back(&d->rollout->file, &unwanted))
 		es_log(ES_LOG_ERR, "rollout: %s; the next start would read a file that is refused",
 		       unwanted.text);
 	if (rc)
 		return rc;
-	d->rollout.before = d->rollout.history;
-	history_set(d, &d->rollout.next);
-	if (d->rollout.is_catch_up)
-		es_daemon_catch_up_taken(d, (unsigned int)d->rollout.member.leader);
+	d->rollout->before = d->rollout->history;
+	history_set(d, &d->rollout->next);
+	if (d->rollout->is_catch_up)
+		es_daemon_catch_up_taken(d, (unsigned int)d->rollout->member.leader);
 	else
 		tell_here(d, "is in force here");
-	d->rollout.catch_up.refused[0] = 0;
+	d->rollout->catch_up.refused[0] = 0;
 	es_start_settings_tell(d->waiting, err);
 	return 0;
 }
@@ -177,13 +177,13 @@ static int commit(void *ctx, struct es_conf_error *err)
 static int revert(void *ctx, struct es_conf_error *err)
 {
 	struct es_daemon *d = ctx;
-	int rc = es_rollout_file_back(&d->rollout.file, err);
+	int rc = es_rollout_file_back(&d->rollout->file, err);
 
 	if (!rc)
 		rc = es_daemon_reload(d, 1, err);
 	if (rc)
 		return rc;
-	history_set(d, &d->rollout.before);
+	history_set(d, &d->rollout->before);
 	tell_here(d, "was taken back here");
 	return 0;
 }
@@ -192,7 +192,7 @@ static void discard(void *ctx)
 {
 	struct es_daemon *d = ctx;
 
-	es_rollout_file_forget(&d->rollout.file);
+	es_rollout_file_forget(&d->rollout->file);
 }
 
 /* Those that are left out serve nothing, or as they will. */
@@ -202,8 +202,8 @@ static int may_restart(void *ctx, unsigned int node, struct es_conf_error *err)
 
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (i != node && !d->conf->nodes[i].removed &&
-		    (i >= d->rollout.leader.node_count ||
-		     d->rollout.leader.node[i].state != ES_ROLLOUT_LEFT_OUT) &&
+		    (i >= d->rollout->leader.node_count ||
+		     d->rollout->leader.node[i].state != ES_ROLLOUT_LEFT_OUT) &&
 		    !es_daemon_serves(d, i)) {
 			es_conf_error_set(
 				err,
@@ -221,7 +221,7 @@ static void restart(void *ctx)
 	if (d->begins_anew)
 		return;
 	es_event(ES_EVENT_rollout, ES_LOG_INFO, NULL, "%s, rolled out by %s, wants another start: %s",
-		 d->rollout.name, d->rollout.by, d->waiting);
+		 d->rollout->name, d->rollout->by, d->waiting);
 	es_daemon_begin_anew(d);
 }
 
@@ -257,27 +257,27 @@ static void tell_end(struct es_daemon *d)
 		"may not be in force on all nodes",
 		"is in force on all nodes, but for what a restart of some daemons alone changes",
 	};
-	const struct es_rollout_leader *l = &d->rollout.leader;
+	const struct es_rollout_leader *l = &d->rollout->leader;
 	int is_good = l->result == ES_ROLLOUT_ALL_SWITCHED || l->result == ES_ROLLOUT_CHECKED;
 	char nodes[ES_EVENT_TEXT_SIZE] = "";
 	size_t used = 0;
 
-	if (l->phase != ES_ROLLOUT_DONE || d->rollout.has_told)
+	if (l->phase != ES_ROLLOUT_DONE || d->rollout->has_told)
 		return;
-	d->rollout.has_told = 1;
+	d->rollout->has_told = 1;
 	for (unsigned int i = 0; i < l->node_count && used < sizeof(nodes); i++)
 		if (l->node[i].state == ES_ROLLOUT_LEFT_OUT || l->node[i].why[0])
 			used += (size_t)snprintf(nodes + used, sizeof(nodes) - used, "; %s: %s",
 						 d->conf->nodes[i].name,
 						 l->node[i].why[0] ? l->node[i].why : "left out");
 	es_event(is_good ? ES_EVENT_rollout : ES_EVENT_rollout_refused,
-		 is_good ? ES_LOG_INFO : ES_LOG_WARNING, NULL, "%s, rolled out by %s, %s%s", d->rollout.name,
-		 d->rollout.by, words[l->result], nodes);
+		 is_good ? ES_LOG_INFO : ES_LOG_WARNING, NULL, "%s, rolled out by %s, %s%s", d->rollout->name,
+		 d->rollout->by, words[l->result], nodes);
 }
 
 void es_daemon_rollout_go_on(struct es_daemon *d)
 {
-	struct es_daemon_rollout *r = &d->rollout;
+	struct es_daemon_rollout *r = d->rollout;
 	int is_busy = es_daemon_rollout_is_busy(d) || es_rollout_is_leading(&r->catch_up.giver);
 
 	tell_end(d);
@@ -294,9 +294,9 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 
 	(void)loop;
 	(void)events;
-	es_rollout_leader_tick(&d->rollout.leader);
-	es_rollout_leader_tick(&d->rollout.catch_up.giver);
-	es_rollout_member_tick(&d->rollout.member);
+	es_rollout_leader_tick(&d->rollout->leader);
+	es_rollout_leader_tick(&d->rollout->catch_up.giver);
+	es_rollout_member_tick(&d->rollout->member);
 	es_daemon_rollout_go_on(d);
 }
 
@@ -313,8 +313,8 @@ int es_daemon_rollout_message(void *daemon, const void *data, size_t len)
 	switch (message.kind) {
 	case ES_ROLLOUT_WANT:
 	case ES_ROLLOUT_STATE:
-		es_rollout_leader_message(&d->rollout.leader, &message);
-		es_rollout_leader_message(&d->rollout.catch_up.giver, &message);
+		es_rollout_leader_message(&d->rollout->leader, &message);
+		es_rollout_leader_message(&d->rollout->catch_up.giver, &message);
 		break;
 	case ES_ROLLOUT_ASK:
 	case ES_ROLLOUT_ALIKE:
@@ -322,8 +322,8 @@ int es_daemon_rollout_message(void *daemon, const void *data, size_t len)
 		es_daemon_catch_up_message(d, &message);
 		break;
 	default:
-		es_rollout_member_message(&d->rollout.member, &message,
-					  es_rollout_is_leading(&d->rollout.leader));
+		es_rollout_member_message(&d->rollout->member, &message,
+					  es_rollout_is_leading(&d->rollout->leader));
 		break;
 	}
 	es_daemon_rollout_go_on(d);
@@ -334,24 +334,24 @@ int es_daemon_rollout_message(void *daemon, const void *data, size_t len)
 
 int es_daemon_rollout_start(struct es_daemon *d, struct es_conf_error *err)
 {
-	int rc = es_rollout_history_read(d->rollout_path, &d->rollout.history);
+	int rc = es_rollout_history_read(d->rollout_path, &d->rollout->history);
 
 	(void)err;
 	if (rc && rc != -ENOENT)
 		es_log(ES_LOG_WARNING, "%s: cannot be read: %s; the last rollout is not known",
 		       d->rollout_path, strerror(-rc));
-	es_rollout_member_init(&d->rollout.member, &es_daemon_rollout_ops, d, d->cluster->self,
+	es_rollout_member_init(&d->rollout->member, &es_daemon_rollout_ops, d, d->cluster->self,
 			       es_number_ns());
-	ev_init(&d->rollout.timer, on_timer);
-	d->rollout.timer.repeat = ES_ROLLOUT_TICK_S;
-	d->rollout.timer.data = d;
+	ev_init(&d->rollout->timer, on_timer);
+	d->rollout->timer.repeat = ES_ROLLOUT_TICK_S;
+	d->rollout->timer.data = d;
 	es_daemon_catch_up_start(d);
 	return 0;
 }
 
 void es_daemon_rollout_stop(struct es_daemon *d)
 {
-	struct es_daemon_rollout *r = &d->rollout;
+	struct es_daemon_rollout *r = d->rollout;
 
 	if (!r->member.ops)
 		return;

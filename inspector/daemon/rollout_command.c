@@ -8,6 +8,8 @@
 #include "inspector/base/wall.h"
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/rollout.h"
+#include "inspector/daemon/settings.h"
+#include "membership/wire.h"
 
 static int node_find(const struct es_daemon *d, const char *name)
 {
@@ -32,14 +34,14 @@ static void removed_find(struct es_daemon *d, const char *text)
 
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (d->conf->nodes[i].removed || (!rc && (i >= conf->node_count || conf->nodes[i].removed)))
-			leave_out(&d->rollout.leader, i, "removed");
+			leave_out(&d->rollout->leader, i, "removed");
 	es_conf_free(&conf);
 }
 
 /* What is known of the others before they are asked. */
 static int standings_set(struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
 {
-	struct es_rollout_leader *l = &d->rollout.leader;
+	struct es_rollout_leader *l = &d->rollout->leader;
 	struct json_object *without = NULL;
 
 	memset(l->node, 0, sizeof(l->node));
@@ -82,7 +84,7 @@ static int is_in_force(const struct es_daemon *d, const char *path)
 
 static int may_begin(const struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
 {
-	const struct es_daemon_rollout *r = &d->rollout;
+	const struct es_daemon_rollout *r = d->rollout;
 
 	if (es_rollout_is_leading(&r->leader))
 		es_conf_error_set(err, "%s is being rolled out by %s: wait for its end", r->name, r->by);
@@ -104,7 +106,7 @@ static int may_begin(const struct es_daemon *d, struct json_object *request, str
 
 static void by_take(struct es_daemon *d, struct json_object *request)
 {
-	struct es_daemon_rollout *r = &d->rollout;
+	struct es_daemon_rollout *r = d->rollout;
 	const char *by = es_daemon_rollout_text(request, "by");
 
 	snprintf(r->name, sizeof(r->name), "%s", es_daemon_rollout_text(request, "name"));
@@ -119,7 +121,7 @@ static void by_take(struct es_daemon *d, struct json_object *request)
 
 static int begin(struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
 {
-	struct es_daemon_rollout *r = &d->rollout;
+	struct es_daemon_rollout *r = d->rollout;
 	const struct es_daemon_text text = {.name = r->name,
 					    .text = es_daemon_rollout_text(request, "text"),
 					    .len = strlen(es_daemon_rollout_text(request, "text"))};
@@ -173,7 +175,8 @@ int es_daemon_rollout_command(void *ctx, struct json_object *request, struct jso
 	int rc = 0;
 
 	if (json_object_object_get_ex(request, "number", &number)) {
-		if (json_object_get_uint64(number) != d->rollout.leader.number || !d->rollout.leader.number) {
+		if (json_object_get_uint64(number) != d->rollout->leader.number ||
+		    !d->rollout->leader.number) {
 			es_conf_error_set(err, "there is no rollout of this number");
 			return -ENOENT;
 		}

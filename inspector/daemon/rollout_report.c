@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Rollouts for people: how the one that this node leads stands, and what the last one here was. */
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/membership.h"
 #include "inspector/daemon/rollout.h"
 #include "inspector/report/json.h"
+#include "membership/group.h"
 
 /* One that was refused joins a moment after it has the file. */
 static void report_membership(const struct es_daemon *d, unsigned int i, struct json_object *node)
@@ -17,12 +19,12 @@ static void report_membership(const struct es_daemon *d, unsigned int i, struct 
 
 struct json_object *es_daemon_rollout_report(const struct es_daemon *d)
 {
-	const struct es_rollout_leader *l = &d->rollout.leader;
+	const struct es_rollout_leader *l = &d->rollout->leader;
 	struct json_object *object = json_object_new_object(), *nodes = json_object_new_array();
 
 	es_json_number(object, "number", l->number);
-	es_json_string(object, "name", d->rollout.name);
-	es_json_string(object, "by", d->rollout.by);
+	es_json_string(object, "name", d->rollout->name);
+	es_json_string(object, "by", d->rollout->by);
 	es_json_string(object, "node", d->conf->nodes[d->cluster->self].name);
 	json_object_object_add(object, "dry_run", json_object_new_boolean(l->is_dry));
 	es_json_string(object, "phase", es_rollout_phase_name(l->phase));
@@ -47,7 +49,7 @@ struct json_object *es_daemon_rollout_report(const struct es_daemon *d)
 
 struct json_object *es_daemon_rollout_told(const struct es_daemon *d)
 {
-	const struct es_rollout_past *last = es_rollout_history_last(&d->rollout.history);
+	const struct es_rollout_past *last = es_rollout_history_last(&d->rollout->history);
 	struct json_object *object = json_object_new_object();
 
 	es_json_string(object, "name", last ? last->name : "");
@@ -55,6 +57,6 @@ struct json_object *es_daemon_rollout_told(const struct es_daemon *d)
 	es_json_number(object, "time_ms", last ? last->time_ms : 0);
 	json_object_object_add(object, "in_force",
 			       json_object_new_boolean(last && last->digest == d->conf->digest));
-	es_json_string(object, "not_taken", d->rollout.catch_up.refused);
+	es_json_string(object, "not_taken", d->rollout->catch_up.refused);
 	return object;
 }

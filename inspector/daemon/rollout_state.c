@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/exchange.h"
 #include "inspector/daemon/rollout.h"
 #include "inspector/report/json.h"
 
@@ -18,7 +19,7 @@ const char *es_daemon_rollout_text(struct json_object *object, const char *key)
 
 int es_daemon_rollout_is_busy(const struct es_daemon *d)
 {
-	return es_rollout_is_leading(&d->rollout.leader) || es_rollout_member_is_busy(&d->rollout.member);
+	return es_rollout_is_leading(&d->rollout->leader) || es_rollout_member_is_busy(&d->rollout->member);
 }
 
 void es_daemon_rollout_send(void *daemon, const struct es_rollout_message *message)
@@ -32,7 +33,7 @@ void es_daemon_rollout_send(void *daemon, const struct es_rollout_message *messa
 
 unsigned long long es_daemon_rollout_number(const struct es_daemon *d)
 {
-	const struct es_daemon_rollout *r = &d->rollout;
+	const struct es_daemon_rollout *r = d->rollout;
 	unsigned long long number = es_number_ns() / NS_PER_US;
 
 	if (number <= r->leader.number)
@@ -46,8 +47,8 @@ void es_daemon_rollout_past_add(const struct es_daemon *d, struct es_rollout_his
 	struct es_rollout_past past = {
 		.number = number, .digest = digest, .time_ms = es_wall_ns() / ES_ROLLOUT_NS_PER_MS};
 
-	snprintf(past.name, sizeof(past.name), "%s", d->rollout.name);
-	snprintf(past.by, sizeof(past.by), "%s", d->rollout.by);
+	snprintf(past.name, sizeof(past.name), "%s", d->rollout->name);
+	snprintf(past.by, sizeof(past.by), "%s", d->rollout->by);
 	es_rollout_history_add(history, d->conf->digest, &past);
 }
 

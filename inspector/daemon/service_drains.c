@@ -9,6 +9,9 @@
 #include "inspector/base/event.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/membership_internal.h"
+#include "inspector/daemon/service_drains.h"
+#include "inspector/daemon/serving.h"
+#include "inspector/member/service_drains.h"
 
 static const char *name_of(const struct es_daemon *d, unsigned int node)
 {
@@ -17,7 +20,7 @@ static const char *name_of(const struct es_daemon *d, unsigned int node)
 
 static struct es_service_drains *drains_of(struct es_daemon *d, unsigned int node)
 {
-	struct es_daemon_service_drains *s = &d->service_drains;
+	struct es_daemon_service_drains *s = d->service_drains;
 
 	if (!s->of[node])
 		s->of[node] = calloc(1, sizeof(*s->of[node]));
@@ -27,9 +30,9 @@ static struct es_service_drains *drains_of(struct es_daemon *d, unsigned int nod
 /* For workers, the datapath and people. */
 static void publish(struct es_daemon *d, unsigned int node)
 {
-	const struct es_service_drains *drains = d->service_drains.of[node];
-	char *text = d->service_drains.text[node], by[ES_BY_HAND_TEXT_SIZE];
-	size_t size = sizeof(d->service_drains.text[0]);
+	const struct es_service_drains *drains = d->service_drains->of[node];
+	char *text = d->service_drains->text[node], by[ES_BY_HAND_TEXT_SIZE];
+	size_t size = sizeof(d->service_drains->text[0]);
 	__u64 services = 0;
 
 	text[0] = 0;
@@ -54,7 +57,7 @@ static void set_end(struct es_daemon *d, const struct es_service_drains *own)
 	unsigned long long now_ms = es_membership_now_ms(), wall_ms = es_wall_ns() / 1000000;
 
 	for (unsigned int i = 0; i < ES_CONF_SERVICES_MAX; i++)
-		d->service_drains.end_ms[i] =
+		d->service_drains->end_ms[i] =
 			i < own->count && own->drain[i].by.until_ms
 				? now_ms + es_by_hand_left_ms(&own->drain[i].by, wall_ms) + 1
 				: 0;
@@ -63,28 +66,28 @@ static void set_end(struct es_daemon *d, const struct es_service_drains *own)
 void es_daemon_service_drains_begin(struct es_daemon *d)
 {
 	struct es_service_drains *own = drains_of(d, d->cluster->self);
-	int rc = own ? es_service_drains_read(d->service_drains.path, own) : -ENOMEM;
+	int rc = own ? es_service_drains_read(d->service_drains->path, own) : -ENOMEM;
 
 	if (rc)
 		es_log(ES_LOG_WARNING,
 		       "%s: cannot be read: %s; of which services this node was drained is not known",
-		       d->service_drains.path, strerror(-rc));
+		       d->service_drains->path, strerror(-rc));
 	if (!own)
 		return;
-	d->service_drains.told = *own;
+	d->service_drains->told = *own;
 	set_end(d, own);
 	publish(d, d->cluster->self);
 	if (own->count)
 		es_log(ES_LOG_WARNING,
 		       "%s, as before this node started; earshot undrain --service gives it requests again",
-		       d->service_drains.text[d->cluster->self]);
+		       d->service_drains->text[d->cluster->self]);
 }
 
 void es_daemon_service_drains_free(struct es_daemon *d)
 {
 	for (unsigned int i = 0; i < ES_NODES_MAX; i++) {
-		free(d->service_drains.of[i]);
-		d->service_drains.of[i] = NULL;
+		free(d->service_drains->of[i]);
+		d->service_drains->of[i] = NULL;
 	}
 }
 
@@ -97,7 +100,7 @@ void es_daemon_service_drains_rebind(struct es_daemon *d)
 void es_daemon_service_drains_view(struct es_daemon *d)
 {
 	static uint8_t buf[1 + ES_SERVICE_DRAINS_SIZE]; /* the control thread's */
-	const struct es_service_drains *own = d->service_drains.of[d->cluster->self];
+	const struct es_service_drains *own = d->service_drains->of[d->cluster->self];
 
 	/* Who it is about: those who hear it may not know yet whose process the sender is. */
 	buf[0] = (uint8_t)d->cluster->self;
@@ -117,11 +120,11 @@ void es_daemon_service_drains_wish(struct es_daemon *d, const void *payload, siz
 	if (es_service_drains_set(own, &drain) <= 0)
 		return;
 	set_end(d, own);
-	rc = es_service_drains_write(d->service_drains.path, own);
+	rc = es_service_drains_write(d->service_drains->path, own);
 	if (rc)
 		es_log(ES_LOG_ERR,
 		       "%s: cannot be written: %s; after a restart this node goes by what it was told before",
-		       d->service_drains.path, strerror(-rc));
+		       d->service_drains->path, strerror(-rc));
 	es_daemon_service_drains_view(d);
 }
 
@@ -155,37 +158,37 @@ void es_daemon_service_drains_said(struct es_daemon *d, const void *payload, siz
 	drains = drains_of(d, node);
 	if (!drains)
 		return;
-	before = is_self ? d->service_drains.told : *drains;
+	before = is_self ? d->service_drains->told : *drains;
 	if (es_service_drains_get((const uint8_t *)payload + 1, len - 1, drains)) {
 		*drains = before;
 		return;
 	}
 	tell(d, node, &before, drains);
 	if (is_self)
-		d->service_drains.told = *drains;
+		d->service_drains->told = *drains;
 	publish(d, node);
 }
 
 void es_daemon_service_drains_tick(struct es_daemon *d)
 {
-	const struct es_service_drains *own = d->service_drains.of[d->cluster->self];
+	const struct es_service_drains *own = d->service_drains->of[d->cluster->self];
 	uint8_t buf[ES_SERVICE_DRAIN_SIZE];
 
 	/* A node that comes back says it anew; one of the version before says nothing. */
 	for (unsigned int i = 0; i < d->conf->node_count; i++) {
 		int is_member = d->membership->group.node[i].is_member;
 
-		if (i != d->cluster->self && d->service_drains.was_member[i] && !is_member &&
-		    d->service_drains.of[i]) {
-			d->service_drains.of[i]->count = 0;
+		if (i != d->cluster->self && d->service_drains->was_member[i] && !is_member &&
+		    d->service_drains->of[i]) {
+			d->service_drains->of[i]->count = 0;
 			publish(d, i);
 		}
-		d->service_drains.was_member[i] = (uint8_t)is_member;
+		d->service_drains->was_member[i] = (uint8_t)is_member;
 	}
 	for (unsigned int i = 0; own && i < own->count; i++) {
 		struct es_service_drain over = own->drain[i];
 
-		if (!d->service_drains.end_ms[i] || es_membership_now_ms() < d->service_drains.end_ms[i] ||
+		if (!d->service_drains->end_ms[i] || es_membership_now_ms() < d->service_drains->end_ms[i] ||
 		    !es_group_is_in(&d->membership->group))
 			continue;
 		over.by.node = (uint16_t)d->cluster->self;

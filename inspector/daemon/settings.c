@@ -6,6 +6,8 @@
 #include "inspector/base/clock.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/heard.h"
 #include "inspector/daemon/settings.h"
 #include "inspector/member/settings.h"
 
@@ -13,7 +15,7 @@
 
 int es_daemon_is_heard(const struct es_daemon *d, unsigned int node)
 {
-	return es_heard_within(&d->heard, node, HEARD_LATELY_NS);
+	return es_heard_within(d->heard, node, HEARD_LATELY_NS);
 }
 
 static int understands(const struct es_daemon *d, unsigned int node)
@@ -30,7 +32,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	(void)loop;
 	(void)events;
 	for (unsigned int i = 0; i < d->conf->node_count; i++) {
-		struct es_daemon_told *of = &d->settings.of[i];
+		struct es_daemon_told *of = &d->settings->of[i];
 		struct es_snapshot_message message;
 
 		if (i == d->cluster->self || !understands(d, i) || !es_daemon_is_heard(d, i))
@@ -45,9 +47,9 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 
 static void answer(struct es_daemon *d, const struct es_snapshot_header *question)
 {
-	struct es_daemon_told *asker = &d->settings.of[question->source];
+	struct es_daemon_told *asker = &d->settings->of[question->source];
 	unsigned long long now_ns = es_clock_now_ns();
-	const char *own = d->settings.own;
+	const char *own = d->settings->own;
 	size_t len = strlen(own);
 
 	if (es_cpu_be64((__u64)question->known) == es_snapshot_digest(own) ||
@@ -70,9 +72,9 @@ void es_daemon_settings_message(struct es_daemon *d, const struct es_snapshot_me
 {
 	struct es_daemon_told *from;
 
-	if (!d->settings.of)
+	if (!d->settings->of)
 		return;
-	from = &d->settings.of[message->header.source];
+	from = &d->settings->of[message->header.source];
 	if (message->header.kind == ES_SNAPSHOT_ASK_SETTINGS) {
 		answer(d, &message->header);
 		return;
@@ -86,15 +88,15 @@ void es_daemon_settings_message(struct es_daemon *d, const struct es_snapshot_me
 void es_daemon_settings_told(const struct es_daemon *d, struct es_report_told *ret_told)
 {
 	*ret_told = (struct es_report_told){};
-	if (!d->settings.of)
+	if (!d->settings->of)
 		return;
 	ret_told->count = d->conf->node_count;
 	for (unsigned int i = 0; i < ret_told->count; i++) {
-		const char *text = d->settings.of[i].text;
+		const char *text = d->settings->of[i].text;
 
 		ret_told->name[i] = d->conf->nodes[i].name;
 		if (i == d->cluster->self)
-			ret_told->settings[i] = d->settings.own;
+			ret_told->settings[i] = d->settings->own;
 		else if (*text && es_daemon_is_heard(d, i))
 			ret_told->settings[i] = text;
 	}
@@ -102,17 +104,17 @@ void es_daemon_settings_told(const struct es_daemon *d, struct es_report_told *r
 
 void es_daemon_settings_rebind(struct es_daemon *d)
 {
-	if (!d->settings.of)
+	if (!d->settings->of)
 		return;
-	es_settings_text(d->conf, &d->keys, &d->network, d->plugins, d->settings.own,
+	es_settings_text(d->conf, &d->keys, &d->network, d->plugins, d->settings->own,
 			 ES_SNAPSHOT_TEXT_MAX + 1);
 	/* Nodes may have other numbers; all is soon told again. */
 	for (unsigned int i = 0; i < ES_NODES_MAX; i++) {
-		d->settings.of[i].text[0] = 0;
-		d->settings.of[i].answered_ns = 0;
+		d->settings->of[i].text[0] = 0;
+		d->settings->of[i].answered_ns = 0;
 	}
-	ev_timer_again(d->loop, &d->settings.timer);
-	on_timer(d->loop, &d->settings.timer, 0);
+	ev_timer_again(d->loop, &d->settings->timer);
+	on_timer(d->loop, &d->settings->timer, 0);
 }
 
 int es_daemon_settings_start(struct es_daemon *d, struct es_conf_error *err)
@@ -120,20 +122,20 @@ int es_daemon_settings_start(struct es_daemon *d, struct es_conf_error *err)
 	(void)err;
 	if (d->membership)
 		return 0;
-	d->settings.own = malloc(ES_SNAPSHOT_TEXT_MAX + 1);
-	d->settings.of = calloc(ES_NODES_MAX, sizeof(*d->settings.of));
-	if (!d->settings.own || !d->settings.of)
+	d->settings->own = malloc(ES_SNAPSHOT_TEXT_MAX + 1);
+	d->settings->of = calloc(ES_NODES_MAX, sizeof(*d->settings->of));
+	if (!d->settings->own || !d->settings->of)
 		return -ENOMEM;
-	ev_init(&d->settings.timer, on_timer);
-	d->settings.timer.repeat = ES_SETTINGS_ASK_S;
-	d->settings.timer.data = d;
+	ev_init(&d->settings->timer, on_timer);
+	d->settings->timer.repeat = ES_SETTINGS_ASK_S;
+	d->settings->timer.data = d;
 	es_daemon_settings_rebind(d);
 	return 0;
 }
 
 void es_daemon_settings_stop(struct es_daemon *d)
 {
-	struct es_daemon_settings *settings = &d->settings;
+	struct es_daemon_settings *settings = d->settings;
 
 	if (ev_is_active(&settings->timer))
 		ev_timer_stop(d->loop, &settings->timer);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* How busy this node is, on the bus: a sign of life for the others, and its lease when it comes back. */
+#include "inspector/daemon/load.h"
 #include "inspector/daemon/membership_internal.h"
 
 #define BUS_LOAD_MS 200 /* between messages about our load: each makes the token run for a while */
@@ -28,11 +29,11 @@ void es_membership_load_send(struct es_membership *m)
 	}
 	/* What was counted in another state says nothing about this one. */
 	if (m->counted_in != state_now)
-		m->daemon->load.counted_ns = 0;
+		m->daemon->load->counted_ns = 0;
 	if (es_daemon_load_update(m->daemon))
 		m->counted_in = (uint8_t)state_now;
-	load.is_new = m->counted != m->daemon->load.counted;
-	m->counted = m->daemon->load.counted;
+	load.is_new = m->counted != m->daemon->load->counted;
+	m->counted = m->daemon->load->counted;
 	es_daemon_load_word(m->daemon, &load);
 	load.state = m->counted_in;
 	load.queue = (uint16_t)queue;

@@ -5,11 +5,19 @@
 #include <string.h>
 #include "earshot_version.h"
 #include "inspector/base/clock.h"
+#include "inspector/daemon/checks.h"
+#include "inspector/daemon/contents.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/history.h"
+#include "inspector/daemon/load.h"
+#include "inspector/daemon/membership.h"
+#include "inspector/daemon/observed.h"
+#include "inspector/daemon/serving.h"
 #include "inspector/daemon/view.h"
 #include "inspector/datapath/pins.h"
 #include "inspector/inspect/inspect.h"
+#include "inspector/member/serving.h"
+#include "inspector/policy/load_meter.h"
 #include "inspector/report/json.h"
 #include "inspector/report/report.h"
 #include "inspector/report/contents.h"
@@ -37,9 +45,9 @@ static void add_load(struct es_daemon *d, struct json_object *snapshot)
 	es_json_number(snapshot, "active", load.active);
 	es_json_number(snapshot, "load", load.load);
 	es_json_number(snapshot, "mean_us", load.mean_us);
-	es_json_number(snapshot, "mean_now_us", es_load_recent_mean_us(&d->load.recent));
+	es_json_number(snapshot, "mean_now_us", es_load_recent_mean_us(&d->load->recent));
 	es_json_number(snapshot, "p99_us",
-		       es_durations_lately_us(&d->observed.lately, 0.99, es_clock_now_ns()));
+		       es_durations_lately_us(&d->observed->lately, 0.99, es_clock_now_ns()));
 	es_json_fraction(snapshot, "cpu", load.cpu / 1000.0, 3);
 	es_json_fraction(snapshot, "disk", load.disk / 1000.0, 3);
 }
@@ -47,7 +55,7 @@ static void add_load(struct es_daemon *d, struct json_object *snapshot)
 /* Of a counter, over the last five to ten seconds. */
 static double rate_of(const struct es_daemon *d, const struct es_figures *f, unsigned int figure)
 {
-	return es_history_rate(&d->view.history, &f->of, es_clock_now_ns(), figure);
+	return es_history_rate(&d->view->history, &f->of, es_clock_now_ns(), figure);
 }
 
 static void add_rates(const struct es_daemon *d, const struct es_figures *f, struct json_object *snapshot)
@@ -83,17 +91,17 @@ static void add_state(const struct es_daemon *d, unsigned int s, struct json_obj
 	static const char *const types[] = {
 		[ES_CONF_CHECK_TCP] = "tcp", [ES_CONF_CHECK_HTTP] = "http", [ES_CONF_CHECK_NONE] = "none"};
 	struct json_object *check = json_object_new_object();
-	double duration_s = es_daemon_checks_duration_s(&d->checks, s);
+	double duration_s = es_daemon_checks_duration_s(d->checks, s);
 	const char *why, *failed;
 
-	es_json_string(service, "state", es_serving_state_name(es_serving_state(&d->serving.now, s, &why)));
+	es_json_string(service, "state", es_serving_state_name(es_serving_state(&d->serving->now, s, &why)));
 	es_json_string(service, "why", why);
 	es_json_string(check, "type", types[d->conf->services[s].check.type]);
 	es_json_string(check, "result",
 		       d->conf->services[s].check.type == ES_CONF_CHECK_NONE ? "none"
-		       : es_daemon_checks_fails(&d->checks, s, &failed)	     ? "failed"
-		       : isnan(duration_s) || es_daemon_checks_is_unknown(&d->checks, s) ||
-				       !(d->serving.now.listening >> s & 1)
+		       : es_daemon_checks_fails(d->checks, s, &failed)	     ? "failed"
+		       : isnan(duration_s) || es_daemon_checks_is_unknown(d->checks, s) ||
+				       !(d->serving->now.listening >> s & 1)
 			       ? "unknown"
 			       : "passed");
 	if (!isnan(duration_s))
@@ -132,8 +140,8 @@ static struct json_object *services_of(const struct es_daemon *d, const struct e
 		es_json_number(service, "requests", requests);
 		es_json_number(service, "rejected", f->value[es_figure_of(f, s, ES_FIGURE_rejected)]);
 		es_json_number(service, "locality_hits", hits);
-		es_json_number(service, "connections", d->load.sums.service[s].flows);
-		es_json_number(service, "active", d->load.sums.service[s].active);
+		es_json_number(service, "connections", d->load->sums.service[s].flows);
+		es_json_number(service, "active", d->load->sums.service[s].active);
 		json_object_object_add(service, "given_s", given_by(d, f, s));
 		if (d->conf->services[s].inspect == ES_INSPECT_EVERY) {
 			es_json_fraction(service, "4xx_s", rate_of(d, f, es_figure_of(f, s, ES_FIGURE_4xx)),
@@ -151,7 +159,7 @@ static struct json_object *services_of(const struct es_daemon *d, const struct e
 static struct json_object *history_of(const struct es_daemon *d, const struct es_figures *f)
 {
 	struct json_object *history = json_object_new_object(), *targets = json_object_new_object();
-	const struct es_history *h = &d->view.history;
+	const struct es_history *h = &d->view->history;
 	unsigned int count = h->series == f->of.series && h->identity == f->of.identity ? h->count : 0;
 
 	es_json_number(history, "step_s", ES_HISTORY_STEP_S);
@@ -230,13 +238,13 @@ static struct json_object *hot_of(const struct es_daemon *d)
 	struct json_object *all = json_object_new_array();
 	struct es_hot_content *entries = calloc(HOT_MAX, sizeof(*entries));
 
-	for (unsigned int s = 0; entries && d->view.hot && s < d->conf->service_count; s++) {
+	for (unsigned int s = 0; entries && d->view->hot && s < d->conf->service_count; s++) {
 		struct es_report_table table = {
 			.conf = d->cluster->conf, .service = s, .hot = entries, .now_ns = es_clock_now_ns()};
 
 		for (unsigned int i = 0; i < d->datapath_params.workers; i++)
-			if (atomic_load_explicit(&d->view.hot[i].is_there, memory_order_acquire))
-				es_hot_collect(&d->view.hot[i].hot, s, entries, HOT_MAX, &table.hot_count);
+			if (atomic_load_explicit(&d->view->hot[i].is_there, memory_order_acquire))
+				es_hot_collect(&d->view->hot[i].hot, s, entries, HOT_MAX, &table.hot_count);
 		qsort(entries, table.hot_count, sizeof(*entries), by_requests);
 		if (table.hot_count > HOT_SHOWN)
 			table.hot_count = HOT_SHOWN;

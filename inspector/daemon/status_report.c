@@ -2,7 +2,19 @@
 /* What `status` answers: this node, and the others as this one knows them. */
 #include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/load.h"
+#include "inspector/daemon/membership.h"
+#include "inspector/daemon/metrics.h"
+#include "inspector/daemon/observed.h"
+#include "inspector/daemon/poison.h"
+#include "inspector/daemon/rollout.h"
+#include "inspector/daemon/service_drains.h"
+#include "inspector/daemon/serving.h"
+#include "inspector/daemon/settings.h"
 #include "inspector/daemon/status_report.h"
+#include "inspector/daemon/url_tables.h"
+#include "inspector/member/service_drains.h"
 #include "inspector/report/plugins.h"
 #include "inspector/report/report.h"
 #include "inspector/report/url_tables.h"
@@ -29,12 +41,12 @@ static void services_of(const struct es_daemon *d, struct es_report_service *ret
 {
 	for (unsigned int i = 0; i < d->cluster->conf->service_count; i++)
 		ret_services[i] = (struct es_report_service){
-			.connections = d->load.sums.service[i].flows,
-			.active = d->load.sums.service[i].active,
-			.idle = d->load.sums.idle[i],
-			.load = d->load.sums.service[i].load,
-			.measured = d->observed.mean[i].count,
-			.measured_bytes = d->observed.mean[i].bytes,
+			.connections = d->load->sums.service[i].flows,
+			.active = d->load->sums.service[i].active,
+			.idle = d->load->sums.idle[i],
+			.load = d->load->sums.service[i].load,
+			.measured = d->observed->mean[i].count,
+			.measured_bytes = d->observed->mean[i].bytes,
 		};
 }
 
@@ -45,7 +57,7 @@ static void add_url_tables(const struct es_daemon *d, struct json_object *status
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		struct es_report_url_table urls = {.service = conf->services[i].name};
 
-		if (!es_url_tables_stats(&d->url_tables, i, &urls.table, &urls.has_root, &urls.root))
+		if (!es_url_tables_stats(d->url_tables, i, &urls.table, &urls.has_root, &urls.root))
 			continue;
 		urls.path = conf->services[i].document_root;
 		es_report_url_table_add(status, &urls);
@@ -86,11 +98,12 @@ static void add_failing(const struct es_daemon *d, struct json_object *report)
 
 		json_object_object_add(
 			node, "failing",
-			names_of(conf, is_self ? d->serving.now.failing : d->serving.failing[i]));
-		json_object_object_add(node, "lacks",
-				       names_of(conf, is_self ? d->serving.now.lacks : d->serving.lacks[i]));
+			names_of(conf, is_self ? d->serving->now.failing : d->serving->failing[i]));
+		json_object_object_add(
+			node, "lacks",
+			names_of(conf, is_self ? d->serving->now.lacks : d->serving->lacks[i]));
 		json_object_object_add(node, "drained_services",
-				       es_service_drains_json(d->service_drains.of[i]));
+				       es_service_drains_json(d->service_drains->of[i]));
 	}
 }
 
@@ -114,9 +127,9 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 		.troubles = troubles,
 		.weights = weights,
 		.ring_shares = shares,
-		.clocks = &d->exchange.clocks,
+		.clocks = &d->exchange->clocks,
 		.services = services,
-		.loads = {d->exchange.way.sent, d->exchange.way.received, d->exchange.way.refused},
+		.loads = {d->exchange->way.sent, d->exchange->way.received, d->exchange->way.refused},
 	};
 	unsigned long long now_ns = es_clock_now_ns();
 	struct json_object *report;

@@ -54,14 +54,14 @@ static void free_watcher(struct es_trace_watcher *watcher)
 
 static void forget_watcher(struct es_daemon *d, unsigned int slot)
 {
-	struct es_trace_watcher *watcher = d->trace.watcher[slot];
+	struct es_trace_watcher *watcher = d->trace->watcher[slot];
 
 	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
 		es_worker_call(d->worker[i], take_ring, watcher->ring[i]);
 	free_watcher(watcher);
-	d->trace.watcher[slot] = NULL;
-	if (!--d->trace.count)
-		ev_timer_stop(d->loop, &d->trace.timer);
+	d->trace->watcher[slot] = NULL;
+	if (!--d->trace->count)
+		ev_timer_stop(d->loop, &d->trace->timer);
 }
 
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
@@ -72,8 +72,8 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	(void)loop;
 	(void)events;
 	for (unsigned int i = 0; i < ES_TRACE_WATCHERS; i++)
-		if (d->trace.watcher[i] &&
-		    now_ns - d->trace.watcher[i]->asked_ns >= ES_TRACE_GONE_MS * NS_PER_MS)
+		if (d->trace->watcher[i] &&
+		    now_ns - d->trace->watcher[i]->asked_ns >= ES_TRACE_GONE_MS * NS_PER_MS)
 			forget_watcher(d, i);
 }
 
@@ -124,7 +124,7 @@ static struct es_trace_watcher *new_watcher(const struct es_daemon *d, const str
 static int begin(struct es_daemon *d, struct json_object *request, struct json_object **ret_result,
 		 struct es_conf_error *err)
 {
-	struct es_daemon_trace *trace = &d->trace;
+	struct es_daemon_trace *trace = d->trace;
 	struct es_trace_filter filter = {};
 	struct es_trace_watcher *watcher;
 	int slot = free_slot(trace), rc = read_filter(d, request, &filter, err);
@@ -209,9 +209,9 @@ int es_daemon_trace_command(void *ctx, struct json_object *request, struct json_
 	if (!id)
 		return begin(d, request, ret_result, err);
 	for (unsigned int i = 0; i < ES_TRACE_WATCHERS; i++) {
-		if (!d->trace.watcher[i] || d->trace.watcher[i]->id != id)
+		if (!d->trace->watcher[i] || d->trace->watcher[i]->id != id)
 			continue;
-		rc = collect(d, d->trace.watcher[i], ret_result);
+		rc = collect(d, d->trace->watcher[i], ret_result);
 		if (!rc && es_json_is_true(request, "end"))
 			forget_watcher(d, i);
 		return rc;
@@ -225,11 +225,11 @@ int es_daemon_trace_command(void *ctx, struct json_object *request, struct json_
 void es_daemon_trace_stop(struct es_daemon *d)
 {
 	for (unsigned int i = 0; i < ES_TRACE_WATCHERS; i++)
-		if (d->trace.watcher[i]) {
-			free_watcher(d->trace.watcher[i]);
-			d->trace.watcher[i] = NULL;
+		if (d->trace->watcher[i]) {
+			free_watcher(d->trace->watcher[i]);
+			d->trace->watcher[i] = NULL;
 		}
-	if (d->trace.count)
-		ev_timer_stop(d->loop, &d->trace.timer);
-	d->trace.count = 0;
+	if (d->trace->count)
+		ev_timer_stop(d->loop, &d->trace->timer);
+	d->trace->count = 0;
 }

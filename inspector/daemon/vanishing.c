@@ -6,7 +6,14 @@
 #include "inspector/base/event.h"
 #include "inspector/cluster/content_sync.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/exchange.h"
+#include "inspector/daemon/others.h"
+#include "inspector/daemon/vanishing.h"
+#include "inspector/health/place.h"
+#include "inspector/health/vanishing.h"
 #include "inspector/inspect/unheard.h"
+#include "inspector/load/exchange.h"
+#include "inspector/member/serving.h"
 
 static unsigned long long now_ms(void)
 {
@@ -17,7 +24,7 @@ static void note(struct es_daemon *d, unsigned int service, __u64 address, __u64
 {
 	const struct es_vanishing_event event = {now_ms(), address, prefix, request};
 
-	es_vanishing_note(&d->vanishing.of[service].state, &event);
+	es_vanishing_note(&d->vanishing->of[service].state, &event);
 }
 
 static void pass_on(struct es_daemon *d, const struct es_evidence *e)
@@ -39,7 +46,7 @@ static void pass_on(struct es_daemon *d, const struct es_evidence *e)
 	      ES_WIRE_UNDERSTANDS_FATE))
 		return;
 	wire.tag = es_htonl(es_content_sync_tag(d->conf->services[e->service].name));
-	es_load_exchange_testify(&d->exchange.way, d->cluster, &d->keys, e->node, &wire);
+	es_load_exchange_testify(&d->exchange->way, d->cluster, &d->keys, e->node, &wire);
 }
 
 void es_daemon_vanishing_heard(void *daemon, unsigned int node, const struct es_evidence_wire *wire)
@@ -76,19 +83,19 @@ static void tell(const struct es_daemon *d, unsigned int service, enum es_place_
 static void look(struct es_daemon *d, unsigned int service, struct es_serving *found)
 {
 	const struct es_place_others others = es_daemon_others(d, service);
-	struct es_vanishing *v = &d->vanishing.of[service].state;
+	struct es_vanishing *v = &d->vanishing->of[service].state;
 
 	tell(d, service, es_vanishing_look(v, d->conf->services[service].outlier.max_out, &others, now_ms()));
 	if (v->place.state == ES_PLACE_CLAIMS)
 		es_serving_claims(found, service, 0);
 	if (v->place.state != ES_PLACE_OUT)
 		return;
-	snprintf(d->vanishing.of[service].text, sizeof(d->vanishing.of[service].text),
+	snprintf(d->vanishing->of[service].text, sizeof(d->vanishing->of[service].text),
 		 "connections that are made here are not heard of again: a packet filter, address "
 		 "translation or another rule drops or redirects what the server should get; earshot check "
 		 "says more; out for %u s",
 		 v->place.hold_s);
-	es_serving_is_out(found, d->conf, service, ES_TROUBLE_VANISHING, d->vanishing.of[service].text);
+	es_serving_is_out(found, d->conf, service, ES_TROUBLE_VANISHING, d->vanishing->of[service].text);
 }
 
 /* @fn may be NULL: what a worker has found by another configuration is of other services. */
@@ -116,14 +123,14 @@ void es_daemon_vanishing_rebind(struct es_daemon *d)
 	static struct es_daemon_vanishing before; /* large; this is the control thread's */
 
 	take(d, NULL);
-	before = d->vanishing;
-	memset(&d->vanishing, 0, sizeof(d->vanishing));
+	before = *d->vanishing;
+	memset(d->vanishing, 0, sizeof(*d->vanishing));
 	for (unsigned int i = 0; i < d->conf->service_count; i++) {
 		const char *name = d->conf->services[i].name;
 
 		for (unsigned int k = 0; k < ES_CONF_SERVICES_MAX; k++)
 			if (!strcmp(name, before.of[k].name))
-				d->vanishing.of[i] = before.of[k];
-		memcpy(d->vanishing.of[i].name, name, sizeof(d->vanishing.of[i].name));
+				d->vanishing->of[i] = before.of[k];
+		memcpy(d->vanishing->of[i].name, name, sizeof(d->vanishing->of[i].name));
 	}
 }

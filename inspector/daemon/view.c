@@ -7,11 +7,14 @@
 #include "inspector/base/event.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/exchange.h"
 #include "inspector/daemon/history.h"
+#include "inspector/daemon/settings.h"
 #include "inspector/daemon/status_report.h"
 #include "inspector/daemon/view.h"
 #include "inspector/inspect/inspect.h"
 #include "inspector/report/json.h"
+#include "membership/wire.h"
 
 #define NS_PER_MS   1000000ULL
 #define NS_PER_S    1e9
@@ -39,13 +42,13 @@ static void ask_histories(struct es_daemon *d)
 {
 	unsigned long long number = es_number_ns();
 
-	d->view.history_asked_ns = es_clock_now_ns();
+	d->view->history_asked_ns = es_clock_now_ns();
 	for (unsigned int i = 0; i < d->conf->node_count; i++) {
 		struct es_snapshot_message message;
 
 		if (i == d->cluster->self || !understands(d, i))
 			continue;
-		es_snapshot_expect(&d->view.node[i].history.inbox, number);
+		es_snapshot_expect(&d->view->node[i].history.inbox, number);
 		es_daemon_send(d, i, &message,
 			       es_snapshot_history_ask(&message, d->cluster->self, i, number,
 						       &d->keys.key[0].handover));
@@ -61,7 +64,7 @@ static void ask_nodes(struct es_daemon *d)
 
 		if (i == d->cluster->self || !understands(d, i))
 			continue;
-		es_snapshot_expect(&d->view.node[i].snapshot.inbox, number);
+		es_snapshot_expect(&d->view->node[i].snapshot.inbox, number);
 		es_daemon_send(
 			d, i, &message,
 			es_snapshot_ask(&message, d->cluster->self, i, number, &d->keys.key[0].handover));
@@ -81,7 +84,7 @@ static void copy_hot(struct es_inspector *inspector, void *ctx)
 static void ask_workers(struct es_daemon *d)
 {
 	for (unsigned int i = 0; i < d->datapath_params.workers; i++) {
-		struct es_view_hot *hot = &d->view.hot[i];
+		struct es_view_hot *hot = &d->view->hot[i];
 		int was_there = atomic_load_explicit(&hot->is_there, memory_order_acquire);
 
 		if (hot->is_asked && !was_there)
@@ -138,7 +141,7 @@ static void answer(struct es_daemon *d, struct es_view_word *asker, const struct
 static void on_snapshot(struct es_daemon *d, const struct es_snapshot_message *message)
 {
 	const struct es_snapshot_header *header = &message->header;
-	struct es_view_node *node = &d->view.node[header->source];
+	struct es_view_node *node = &d->view->node[header->source];
 	int is_history = header->kind == ES_SNAPSHOT_ASK_HISTORY || header->kind == ES_SNAPSHOT_HISTORY;
 	struct es_view_word *from = is_history ? &node->history : &node->snapshot;
 
@@ -163,7 +166,7 @@ int es_daemon_view_message(void *daemon, const void *data, size_t len)
 		return rc;
 	if (message.header.kind == ES_SNAPSHOT_ASK_SETTINGS || message.header.kind == ES_SNAPSHOT_SETTINGS)
 		es_daemon_settings_message(d, &message);
-	else if (!make_room(&d->view))
+	else if (!make_room(d->view))
 		on_snapshot(d, &message);
 	return 0;
 }
@@ -172,8 +175,8 @@ int es_daemon_view_message(void *daemon, const void *data, size_t len)
 static int lacks_history(const struct es_daemon *d)
 {
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (d->view.node[i].snapshot.at_ns > d->view.history_asked_ns &&
-		    !d->view.node[i].history.at_ns)
+		if (d->view->node[i].snapshot.at_ns > d->view->history_asked_ns &&
+		    !d->view->node[i].history.at_ns)
 			return 1;
 	return 0;
 }
@@ -184,14 +187,14 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	unsigned long long now_ns = es_clock_now_ns();
 
 	(void)events;
-	if (!is_lately(d->view.looked_ns, now_ns)) {
+	if (!is_lately(d->view->looked_ns, now_ns)) {
 		ev_timer_stop(loop, timer);
 		return;
 	}
 	ask_nodes(d);
 	ask_workers(d);
-	if (is_lately(d->view.history_wanted_ns, now_ns) &&
-	    (now_ns - d->view.history_asked_ns >= ES_VIEW_HISTORY_MS * NS_PER_MS || lacks_history(d)))
+	if (is_lately(d->view->history_wanted_ns, now_ns) &&
+	    (now_ns - d->view->history_asked_ns >= ES_VIEW_HISTORY_MS * NS_PER_MS || lacks_history(d)))
 		ask_histories(d);
 }
 
@@ -209,7 +212,7 @@ static void look_for_problems(struct es_daemon *d)
 {
 	const struct es_problems_of of = this_daemon(d);
 
-	es_problems_look(&d->view.problems, d->loop, &of);
+	es_problems_look(&d->view->problems, d->loop, &of);
 }
 
 /* Nobody need look for what is wrong to be an event. */
@@ -219,12 +222,12 @@ static void on_check(struct ev_loop *loop, struct ev_timer *timer, int events)
 	const struct es_problems_of of = this_daemon(d);
 
 	(void)events;
-	es_problems_run(&d->view.problems, loop, &of);
+	es_problems_run(&d->view->problems, loop, &of);
 }
 
 static void check_after(struct es_daemon *d, double delay_s)
 {
-	struct ev_timer *check = &d->view.check;
+	struct ev_timer *check = &d->view->check;
 
 	ev_timer_stop(d->loop, check);
 	ev_timer_set(check, delay_s, CHECK_EVERY_S);
@@ -234,7 +237,7 @@ static void check_after(struct es_daemon *d, double delay_s)
 int es_daemon_view_look(struct es_daemon *d, int with_history)
 {
 	unsigned long long now_ns = es_clock_now_ns();
-	struct es_daemon_view *view = &d->view;
+	struct es_daemon_view *view = d->view;
 
 	if (make_room(view))
 		return 1;
@@ -293,7 +296,7 @@ static struct json_object *events_of_this_node(void)
 /* What the node itself says, and whether that is how it is now. */
 static void add_word(const struct es_daemon *d, unsigned int node, struct json_object *object)
 {
-	const struct es_view_word *from = d->view.node ? &d->view.node[node].snapshot : NULL;
+	const struct es_view_word *from = d->view->node ? &d->view->node[node].snapshot : NULL;
 	unsigned long long now_ns = es_clock_now_ns(), age_ns;
 	struct json_object *snapshot = from && from->at_ns ? json_tokener_parse(from->text) : NULL;
 	struct json_object *trouble;
@@ -320,7 +323,7 @@ static void add_word(const struct es_daemon *d, unsigned int node, struct json_o
 /* With how old it is, so that its last sample was so long ago. */
 static void add_history(const struct es_daemon *d, unsigned int node, struct json_object *object)
 {
-	const struct es_view_word *from = d->view.node ? &d->view.node[node].history : NULL;
+	const struct es_view_word *from = d->view->node ? &d->view->node[node].history : NULL;
 	int is_self = node == d->cluster->self;
 	struct json_object *history = is_self		    ? es_daemon_history(d)
 				      : from && from->at_ns ? json_tokener_parse(from->text)
@@ -356,7 +359,7 @@ struct json_object *es_daemon_view(struct es_daemon *d, int with_history)
 	}
 	json_object_object_add(view, "ring_places", ring_of(d));
 	json_object_object_add(view, "events", events_of_this_node());
-	json_object_object_add(view, "check", es_problems_report(&d->view.problems));
+	json_object_object_add(view, "check", es_problems_report(&d->view->problems));
 	es_json_number(view, "at_s", es_wall_ns() / 1000000000);
 	return view;
 }
@@ -382,7 +385,7 @@ static void on_step(struct ev_loop *loop, struct ev_timer *timer, int events)
 	(void)loop;
 	(void)events;
 	es_daemon_figures(d, &figures);
-	es_history_add(&d->view.history, &figures.of, es_clock_now_ns());
+	es_history_add(&d->view->history, &figures.of, es_clock_now_ns());
 	es_figures_free(&figures);
 }
 
@@ -401,7 +404,7 @@ static unsigned long long identity_of(const struct es_conf *conf)
 
 int es_daemon_view_start(struct es_daemon *d, struct es_conf_error *err)
 {
-	struct es_daemon_view *view = &d->view;
+	struct es_daemon_view *view = d->view;
 
 	(void)err;
 	view->identity = identity_of(d->conf);
@@ -419,17 +422,17 @@ void es_daemon_view_rebind(struct es_daemon *d)
 	unsigned long long identity = identity_of(d->conf);
 
 	check_after(d, CHECK_RELOAD_S);
-	if (identity == d->view.identity)
+	if (identity == d->view->identity)
 		return;
-	d->view.identity = identity;
-	free(d->view.node);
-	d->view.node = NULL;
-	d->view.looked_ns = 0;
+	d->view->identity = identity;
+	free(d->view->node);
+	d->view->node = NULL;
+	d->view->looked_ns = 0;
 }
 
 void es_daemon_view_stop(struct es_daemon *d)
 {
-	struct es_daemon_view *view = &d->view;
+	struct es_daemon_view *view = d->view;
 
 	if (ev_is_active(&view->step)) {
 		ev_timer_stop(d->loop, &view->step);

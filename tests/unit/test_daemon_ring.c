@@ -8,6 +8,7 @@
 #include <string.h>
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/membership_internal.h"
+#include "inspector/daemon/serving.h"
 #include "inspector/base/log.h"
 
 #define NODES	 3
@@ -16,6 +17,7 @@
 
 static struct es_state state;
 static struct es_daemon owner;
+static struct es_daemon_serving serving;
 static struct es_membership m;
 static struct es_conf *conf;
 static unsigned int ended;
@@ -137,6 +139,8 @@ static int setup(void **test_state)
 	}
 	memset(&state, 0, sizeof(state));
 	memset(&owner, 0, sizeof(owner));
+	memset(&serving, 0, sizeof(serving));
+	owner.serving = &serving;
 	memset(&m, 0, sizeof(m));
 	owner.conf = conf;
 	assert_int_equal(es_cluster_new(conf, SELF, 0, NULL, &m.share, &owner.cluster), 0);
