@@ -105,7 +105,7 @@ def _small(tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(LISTS)
     (tmp_path / "program").write_text(PROGRAM)
     (tmp_path / "program").chmod(0o755)
-    subprocess.run(["cmake", "-S", tmp_path, "-B", tmp_path / "build"], check=True, capture_output=True)
+    subprocess.run(["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build"], check=True, capture_output=True)
 
     def run(*words):
         done = subprocess.run([sys.executable, tmp_path / "tests/one.py", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
