@@ -3,10 +3,10 @@
 #define ES_CORE_PLAN_H
 
 /*
- * The steps that follow a verdict, their order, and what becomes of them if one fails. As in decide.h, nothing here
- * calls a kernel. A datapath has a function for each step of a list, and expands the list where it carries a verdict
- * out: so the order is written once, here, for all of them. Such a function returns 0; or anything else if its step has
- * failed, and then no later one is taken.
+ * The steps that follow a verdict, their order, and what becomes of them if one fails. As in decide.h, nothing
+ * here calls a kernel. A datapath has a function for each step of a list, and expands the list where it carries
+ * a verdict out: so the order is written once, here, for all of them. Such a function returns 0; or anything
+ * else if its step has failed, and then no later one is taken.
  */
 #include "again.h"
 #include "target.h"
@@ -20,8 +20,8 @@ enum es_plan_way {
 
 /*
  * es_plan_undo() - how the note that a socket is to be made (ES_SETTLED_MAKE) is taken back when there is none
- * Hands may have made one, whatever they say, once they have begun: that is noted before (ES_SETTLED_SEEN), so that only
- * the one who knows that nothing came of it takes it back.
+ * Hands may have made one, whatever they say, once they have begun: that is noted before (ES_SETTLED_SEEN), so
+ * that only the one who knows that nothing came of it takes it back.
  */
 static __always_inline enum es_settled_step es_plan_undo(enum es_plan_way way)
 {
@@ -33,15 +33,17 @@ static __always_inline enum es_settled_step es_plan_undo(enum es_plan_way way)
  *
  * Each with those ways that have it: HANDS alone, PACKET (both that go by it), or ALL.
  *
- * settle - note what is about to become of the request; that fails if another CPU was first (es_handover_is_settled())
+ * settle - note what is about to become of the request; that fails if another CPU was first
+ *          (es_handover_is_settled())
  * forget - conntrack's entry of the flow is that of a connection which is gone
  * adopt - note a socket that the kernel made after it was given up
  * stay - the request stays on its connection, whose socket may be leaving: then that fails
  * clear - end the old socket, before its client's new request can come for it
  * retry - send the message back as a packet of its own, with ES_NACK_RETRY; the packet in it is still needed
  * sweep - end what an old connection has left
- * first - note the request among those that were heard (firsts.h). It may have come here before its first packet on the
- *         public network; and its sender may give it to another node, so it was somebody's, whatever becomes of it here
+ * first - note the request among those that were heard (firsts.h). It may have come here before its first packet
+ *         on the public network; and its sender may give it to another node, so it was somebody's, whatever
+ *         becomes of it here
  * open - take the envelope off
  * probe - make of the packet a question to the client (es_answer_next())
  * ask - note that it is asked, before it is
