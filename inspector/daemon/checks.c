@@ -74,7 +74,7 @@ static void finish(struct es_daemon_check *c, enum es_check_result result)
 	if (result == ES_CHECK_QUEUED)
 		return;
 	c->is_refused = !passed && c->check.is_refused;
-	/* What else is asked now fails for another reason, be the verdict the same. */
+	/* The verdict may be the same, but another check fails for another reason. */
 	if (!es_verdict_add(&c->verdict, passed, conf->rise, conf->fall) &&
 	    (!c->verdict.is_down || passed || (was_refused == c->is_refused && !c->is_other)))
 		return;
@@ -123,7 +123,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 
 	(void)events;
 	if (!c->is_running && !listens(c)) {
-		/* Who listens next is another server. */
+		/* Whatever listens next is another server. */
 		rest_stop(c);
 		es_check_end(&c->check);
 		es_verdict_presume(&c->verdict, 0);
@@ -167,8 +167,8 @@ static int asks_the_same(const struct es_daemon_check *c, const struct es_daemon
 }
 
 /*
- * @before: what is known of the same service, by the same family. Where something else is asked now, it holds until the
- * first check has decided: if all nodes forgot at once what they knew, none would serve for that long.
+ * @before: the check of the same service, by the same family. If another check is configured now, the verdict of @before
+ * holds until the first new check has decided: if all nodes forgot at once what they knew, none would serve until then.
  */
 static void inherit(struct es_daemon_check *c, const struct es_daemon_check *before)
 {

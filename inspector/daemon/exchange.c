@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What other nodes say in datagrams, and what becomes of it: of each word, and of that it was heard. */
+/* Receives what other nodes say in datagrams, and does what follows from it, and from having heard the node at all. */
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/log.h"
@@ -16,7 +16,7 @@
 /* Whatever packets come, the log says so no more often. */
 #define SAID_NS 60000000000ULL
 
-/* What was sent before this node's start is not taken: by the sender's clock. */
+/* Messages that were sent before this node's start are not taken; the sender's clock says when that was. */
 static void hear_began(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
 	struct es_state *state = es_datapath_state(d->datapath);
@@ -66,10 +66,10 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 	hear_clock(d, node, load);
 	es_daemon_serving_heard(d, node, load, load->state == ES_NODE_DOWN);
 	atomic_store_explicit(&d->health.understands[node], load->understands, memory_order_relaxed);
-	/* What it makes no connection of, for all that it knows, it would not give away. */
+	/* A newcomer gives away only what it knows that this node makes connections of. */
 	if (is_newcomer)
 		es_daemon_serving_tell(d);
-	/* It takes no requests from who has not told his time. */
+	/* It takes no requests from a node that has not told it the time. */
 	if (is_newcomer && now_ns - d->load->told_ns >= ES_LOAD_INTERVAL_MS * 1000000ULL)
 		es_daemon_load_tell(d);
 	es_daemon_load_take(d, node, load);
@@ -112,7 +112,7 @@ static void on_answered(void *ctx, unsigned int node, __u64 behind)
 	       d->conf->nodes[node].name, (double)behind / 1e9);
 }
 
-/* What comes meanwhile and finds no room is lost, and made up for by what comes after it. */
+/* Datagrams that find no room meanwhile are lost; later ones make up for them. */
 static void on_message(struct ev_loop *loop, struct ev_io *io, int events)
 {
 	struct es_daemon *d = io->data;

@@ -112,7 +112,7 @@ static void on_view(void *ctx, struct es_group_id self, const struct es_group_id
 	es_daemon_contents_view(m->daemon->contents, self, members, count, es_membership_now_ms());
 }
 
-/* What a node says of itself is for the workers, too. */
+/* The workers go by what nodes say of themselves, too. */
 static void load_take(struct es_membership *m, struct es_group_id from, const void *payload, size_t len)
 {
 	struct es_wire_load load;
@@ -353,8 +353,9 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 				 d->network.public_mac, &d->keys.ring);
 	if (!rc && es_datapath_adopted(d->datapath) && state->was_deaf)
 		es_public_link_begin_deaf(&m->link, clients_heard(m), es_membership_now_ms());
-	/* Late is silent: this thread and the bus's, which inherits that, go before whatever else the machine
-	 * is busy with. They have little to do. What is started afterwards has more, and inherits nothing. */
+	/* A node that answers late counts as silent. So this thread, and the bus's, which inherits its priority, run
+	 * before all else that keeps the machine busy; they have little to do. Threads that are started later have
+	 * more to do, and inherit no priority. */
 	if (!rc && sched_setscheduler(0, SCHED_RR, &priority))
 		es_log(ES_LOG_WARNING, "membership: no real-time priority for its thread; while this machine "
 				       "is busy, it may lose its place in the cluster");

@@ -3,8 +3,9 @@
 #define ES_DAEMON_MEMBERSHIP_INTERNAL_H
 
 /*
- * What membership.c (the bus, the group, when to join) and ring.c (rings and proofs,
- * what the group's decisions do to datapath and workers) and lease.c share.
+ * What the files of membership share: membership.c (the bus, the group, when to join), ring.c (what the group's decisions
+ * do to datapath and workers), lease.c, silence.c, sign_of_life.c, by_hand.c, service_drains.c, cluster_link.c, story.c,
+ * and those that answer for it: membership_state.c and membership_report.c.
  */
 #include "inspector/base/clock.h"
 #include "inspector/base/event.h"
@@ -98,12 +99,12 @@ static inline uint64_t es_membership_now_ms(void)
 }
 
 /*
- * This node takes nothing new any more. What it has goes on until the lease is over, and stands still then,
+ * silence.c: this node takes nothing new any more. What it has goes on until the lease is over, and stands still then,
  * as far as another node may be asked for it.
  */
 void es_membership_silence(struct es_membership *membership, const char *why);
 
-/* Tell the others how busy this node is; the lease begins anew when that comes back. */
+/* sign_of_life.c: tell the others how busy this node is; the lease begins anew when that comes back. */
 void es_membership_load_send(struct es_membership *membership);
 
 /*

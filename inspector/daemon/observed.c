@@ -28,7 +28,7 @@ void es_observed_response(void *observed, const struct es_response_entry *entry)
 		es_durations_lately_add(&o->lately, entry->took_ns, es_clock_now_ns());
 		es_durations_lately_add(&o->of[entry->service].lately, entry->took_ns, es_clock_now_ns());
 	}
-	/* 304, 206, 404 and their like say nothing of the content's length. */
+	/* Responses like 304, 206 and 404 do not tell the length of the content. */
 	if (entry->status != HTTP_OK || !entry->content || (entry->request_flags & ES_REQUEST_F_STATUS))
 		return;
 	o->mean[entry->service].count++;

@@ -20,7 +20,7 @@ static int is_there(const struct es_daemon *d, unsigned int node)
 	       is_heard(d, node);
 }
 
-/* What is wrong with single services it tells of each; any other trouble is of all. */
+/* A node tells of each service what is wrong with it; any other trouble concerns all its services. */
 static int serves(const struct es_daemon *d, unsigned int node, unsigned int service)
 {
 	unsigned int trouble = d->serving->trouble[node];

@@ -8,7 +8,7 @@
 #include "inspector/daemon/packet_max.h"
 #include "membership/wire.h"
 
-/* Who has said nothing for so many of its words is gone, and limits nobody. */
+/* A node that leaves out so many of its words, one a second, is gone, and limits nobody. */
 #define WORD_NS (5 * 1000000000ULL)
 
 /* Is what @node said last still so? */

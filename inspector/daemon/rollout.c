@@ -22,7 +22,7 @@ static unsigned long long now_ns(void *ctx)
 	return es_clock_now_ns();
 }
 
-/* What this node would go back to is its file: that must be what is in force, and not one that nobody has put in force. */
+/* A node that takes the rollout back puts its file in force again: so the file must be what is in force now. */
 static int file_is_in_force(const struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_conf *there = NULL;
@@ -195,7 +195,7 @@ static void discard(void *ctx)
 	es_rollout_file_forget(&d->rollout->file);
 }
 
-/* Those that are left out serve nothing, or as they will. */
+/* Nodes that are left out need not serve. */
 static int may_restart(void *ctx, unsigned int node, struct es_conf_error *err)
 {
 	struct es_daemon *d = ctx;

@@ -25,7 +25,7 @@ static void leave_out(struct es_rollout_leader *l, unsigned int node, const char
 	snprintf(l->node[node].why, sizeof(l->node[node].why), "%s", why);
 }
 
-/* Nodes that are none any more, or by @text. One that is wrong is refused by all in a moment. */
+/* Leaves out nodes that were removed, and those that @text removes. A @text that is wrong, all nodes refuse in a moment. */
 static void removed_find(struct es_daemon *d, const char *text)
 {
 	struct es_conf_error unwanted = {};
@@ -38,7 +38,7 @@ static void removed_find(struct es_daemon *d, const char *text)
 	es_conf_free(&conf);
 }
 
-/* What is known of the others before they are asked. */
+/* Notes what this node knows of the others before it asks them. */
 static int standings_set(struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
 {
 	struct es_rollout_leader *l = &d->rollout->leader;

@@ -142,7 +142,7 @@ static int waits_for_check(const struct es_daemon *d, unsigned int service)
 				   : !(d->serving->served >> service & 1);
 }
 
-/* Nobody listens: no request is answered here, whoever is out. */
+/* Nobody listens, so this node answers no request, whichever nodes are out. */
 static void add_refusing(struct es_daemon *d, struct es_serving *now, unsigned int i, const char *why,
 			 int was_refused)
 {
@@ -157,7 +157,7 @@ static void add_refusing(struct es_daemon *d, struct es_serving *now, unsigned i
 	es_daemon_serving_look_in(d, ES_CHECKS_TOLD_NS / 1e9);
 }
 
-/* So may other nodes' servers soon, by the same cause. So it goes only if it gets a place, and another one passes. */
+/* The same cause may soon make other nodes' servers fail. So this node goes only if it gets a place, and another passes. */
 static void add_doubtful(struct es_daemon *d, struct es_serving *now, unsigned int i, const char *why,
 			 int was_refused)
 {
@@ -167,7 +167,7 @@ static void add_doubtful(struct es_daemon *d, struct es_serving *now, unsigned i
 	unsigned long long now_ms = es_clock_now_ns() / 1000000;
 	char reason[64];
 
-	/* Who is away for a reason of its own has no place; and the one that passes is not among those that have. */
+	/* A node that is away for a reason of its own has no place, nor has the one that passes. */
 	others.away = 0;
 	others.count = others.before + others.after + 1;
 	if (place->state == ES_PLACE_IN)
@@ -184,7 +184,7 @@ static void add_doubtful(struct es_daemon *d, struct es_serving *now, unsigned i
 	now->is_open |= place->state == ES_PLACE_CLAIMS;
 }
 
-/* What is wrong on all nodes takes none of them away, unless it is wanted so. */
+/* A check that fails on all nodes takes none of them away, unless the configuration wants it (when_all_down). */
 static void add_common(struct es_daemon *d, struct es_serving *now, unsigned int i, const char *why)
 {
 	if (d->conf->services[i].when_all_down == ES_CONF_ALL_DOWN_REJECT)

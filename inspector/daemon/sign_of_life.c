@@ -14,7 +14,7 @@ void es_membership_load_send(struct es_membership *m)
 	struct es_bus_state bus;
 	unsigned int pause_ms;
 
-	/* What a corosync that hangs would send later, says nothing then. */
+	/* A corosync that hangs would send it later, when it is not true any more. */
 	es_bus_state(m->bus, &bus);
 	if (bus.hangs_ms > m->lease_ms)
 		return;
@@ -27,7 +27,7 @@ void es_membership_load_send(struct es_membership *m)
 			return;
 		queue += es_worker_gathering(m->daemon->worker[i]);
 	}
-	/* What was counted in another state says nothing about this one. */
+	/* A count made in another state of this node does not hold in this one. */
 	if (m->counted_in != state_now)
 		m->daemon->load->counted_ns = 0;
 	if (es_daemon_load_update(m->daemon))
