@@ -6,8 +6,8 @@
 
 Exact for what the build tree has: a file calls another one if its object needs a name that the other's object defines. A call
 through a pointer is none, since that is how what is below reaches what is above. earshot.ko is not built in that tree, so
-kmod/module is judged by the names in its sources. KNOTTED has the folders in which circles are left; one that has none any more
-must go from there, so that the list only becomes shorter. Before it reads anything, the check proves that it can fail.
+kmod/module is judged by the names in its sources. KNOTTED has the folders in which circles are left, and why; one that has none any
+more must go from there, so that the list only becomes shorter. Before it reads anything, the check proves that it can fail.
 """
 import collections
 import json
@@ -18,12 +18,7 @@ import sys
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 UNBUILT = ("kmod/module",)  # judged by their sources
-KNOTTED = {
-    "inspector/config": "the checks call back for lines and nodes; names and addresses are parsed beside items",
-    "inspector/daemon": "its parts call each other by way of struct es_daemon",
-    "inspector/inspect": "the steps of a request call each other",
-    "netfilter": "programs and unproven connections forget each other",
-}
+KNOTTED = {}
 
 OUTPUT = re.compile(r" -o (\S+)")
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
