@@ -11,7 +11,7 @@
 #include "inspector/base/prefix.h"
 #include "inspector/check/check.h"
 #include "inspector/datapath/interface.h"
-#include "inspector/handover/handover.h"
+#include "kmod/core/handover.h"
 #include "inspector/datapath/network.h"
 
 #define PACKET_SOCKETS_MAX 16

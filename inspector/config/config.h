@@ -13,8 +13,8 @@
 
 #include "inspector/base/error.h"
 #include "inspector/base/prefix.h"
-#include "inspector/content/url_info.h"
 #include "inspector/policy/policy.h"
+#include "inspector/policy/url_info.h"
 #include "kmod/core/abi.h"
 
 #define ES_CONF_NODES_MAX    127 /* the decision table has one number for another use */

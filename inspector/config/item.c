@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "inspector/base/hex.h"
+#include "inspector/base/url_path.h"
 #include "inspector/config/internal.h"
-#include "inspector/content/url_path.h"
 
 #define ALPHA	   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGIT	   "0123456789"

@@ -12,7 +12,7 @@ import textwrap
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.join(HERE, "..", "..")
 TABLES = ["keys_cluster.c", "keys_service.c", "keys_rules.c"]
-HEADERS = ["inspector/config/config.h", "inspector/content/url_table.h", "kmod/core/abi.h"]
+HEADERS = ["inspector/config/config.h", "inspector/policy/url_info.h", "kmod/core/abi.h"]
 MANUAL = ("docs/man/earshot.conf.5.scd", "; Down to RELOADING", "# RELOADING\n")
 EXAMPLE = ("conf/earshot.conf.example", "cluster {\n", "# Rules and locations, as a site has them")
 WIDTH = 110

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The keys of the sections that the cluster has once, and of a node; how to read a line is in keys.h. */
 #include "inspector/config/keys.h"
-#include "inspector/content/url_table.h"
+#include "inspector/policy/url_info.h"
 
 static const struct es_conf_choice memberships[] = {
 	{"static", ES_CONF_MEMBERSHIP_STATIC},

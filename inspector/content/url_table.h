@@ -21,12 +21,9 @@
  * RCU without registration of threads; reference counts would bounce a line between all workers.) Observed
  * sizes are in shards by path, each with a lock for a few list operations.
  */
-#include "inspector/content/url_path.h"
+#include "inspector/base/url_path.h"
 #include "inspector/content/url_tree.h"
 #include "kmod/core/siphash.h"
-
-#define ES_URL_ENTRIES_MIN 1024u
-#define ES_URL_ENTRIES_MAX (4u << 20)
 
 struct es_url_table;
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/content/url_path.h"
+#include "inspector/base/url_path.h"
 #include "inspector/content/url_tree.h"
 
 #define ES_NAMES_SLACK (64u << 10) /* bytes of removed names that are not worth the work */

@@ -12,7 +12,7 @@
  * nobody writes (url_table.h).
  */
 #include <stddef.h>
-#include "inspector/content/url_info.h"
+#include "inspector/policy/url_info.h"
 
 #define ES_URL_ROOT 0u
 #define ES_URL_NONE 0xffffffffu

@@ -16,7 +16,7 @@
 #include <net/if.h>
 #include "inspector/datapath/bpf.h"
 #include "inspector/datapath/tcx.h"
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 #include "kmod/core/settled.h"
 
 /* The running program's configuration says whether its tables mean the same to us. */

@@ -14,7 +14,7 @@
 #include <net/if.h>
 #include "inspector/datapath/internal.h"
 #include "inspector/datapath/module_control.h"
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 
 /* struct es_module - @programs: for the thread that hands programs' connections over */
 struct es_module {

@@ -16,7 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "inspector/handover/handover.h"
+#include "kmod/core/handover.h"
 #include "inspector/datapath/interface.h"
 #include "inspector/datapath/network.h"
 #include "inspector/datapath/sysctl.h"

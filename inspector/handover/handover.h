@@ -6,13 +6,11 @@
  * request_handover(): gives a client's connection to a node by sending it the original request packet.
  */
 #include "inspector/cluster/cluster.h"
-#include "inspector/handover/packet.h"
 #include "inspector/handover/rejection.h"
+#include "inspector/packet/packet.h"
 #include "kmod/core/handover.h"
 
-/* The largest packet a message carries: one frame of a jumbo network. */
-#define ES_HANDOVER_PACKET_MAX 9000
-#define ES_HANDOVER_BATCH      64
+#define ES_HANDOVER_BATCH 64
 
 struct es_handover_sender;
 

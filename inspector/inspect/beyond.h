@@ -3,7 +3,7 @@
 #define ES_INSPECT_BEYOND_H
 
 /* Segments that a socket had no room for, and that are sent to its node again (beyond.c). */
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 #include "kmod/core/handover.h"
 
 #define ES_BEYOND_MAX 256 /* more are left to their clients */

@@ -3,8 +3,8 @@
 #define ES_INSPECT_FATE_H
 
 /* Questions to nodes about what became of first requests that they were given (fate.c). */
-#include "inspector/handover/packet.h"
 #include "inspector/inspect/decision_table.h"
+#include "inspector/packet/packet.h"
 #include "inspector/policy/policy.h"
 
 struct es_inspector;

@@ -6,8 +6,8 @@
  * Requests that arrive in several segments: what is kept of them (keep.c), for how long (waited.c), and what
  * becomes of them (gathered.c).
  */
-#include "inspector/handover/packet.h"
 #include "inspector/inspect/gather.h"
+#include "inspector/packet/packet.h"
 #include "kmod/core/abi.h"
 
 struct es_inspector;

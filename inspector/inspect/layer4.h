@@ -5,7 +5,7 @@
 /* Connections whose bytes nobody reads (layer4.c). */
 #include "inspector/config/config.h"
 #include "inspector/handover/handover.h"
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 #include "inspector/policy/policy.h"
 #include "kmod/core/abi.h"
 

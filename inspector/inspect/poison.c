@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
-#include "inspector/handover/packet.h"
 #include "inspector/inspect/poison.h"
+#include "inspector/packet/packet.h"
 
 #define TCP_HEADER     20
 #define MESSAGE_AGE_NS (120ULL * 1000000000ULL)

@@ -5,7 +5,7 @@
 /*
  * Questions to all nodes about segments that no node acknowledges (stray.c): whose are they?
  */
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 #include "kmod/core/abi.h"
 #include "kmod/core/handover.h"
 #include "kmod/core/strays.h"

@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include "inspector/config/config.h"
 #include "inspector/handover/handover.h"
-#include "inspector/handover/packet.h"
 #include "inspector/inspect/tally.h"
+#include "inspector/packet/packet.h"
 
 #define ES_TRACE_ENTRIES 1024 /* of a ring; a power of two */
 #define ES_TRACE_TEXT	 1024

@@ -14,7 +14,7 @@
  * time.
  */
 #include <stdatomic.h>
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 #include "inspector/policy/node_set.h"
 #include "kmod/core/siphash.h"
 

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include "inspector/content/url_path.h"
+#include "inspector/base/url_path.h"
 #include "inspector/plugin/host.h"
 #include "inspector/http/tls_hello.h"
 

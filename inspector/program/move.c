@@ -15,7 +15,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/base/wall.h"
 #include "inspector/datapath/close_apart.h"
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 #include "inspector/program/internal.h"
 #include "kmod/core/headers.h"
 #include "libearshot/wire.h"

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "inspector/program/socket.h"
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 
 #define TCP_STATE_ESTABLISHED 1
 #define TCP_STATE_CLOSE_WAIT  8

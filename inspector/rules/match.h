@@ -3,8 +3,8 @@
 #define ES_RULES_MATCH_H
 
 /* Does a request meet a rule's conditions? For rules.c only. */
+#include "inspector/base/url_path.h"
 #include "inspector/config/config.h"
-#include "inspector/content/url_path.h"
 #include "inspector/policy/policy.h"
 
 struct es_rule_match {

@@ -17,12 +17,13 @@
 #include "siphash.h"
 #include "tcp.h"
 
-#define ES_HANDOVER_MAGIC   0x45534831u /* "ESH1" */
-#define ES_LOADS_MAGIC	    0x45534c31u /* "ESL1": not for the datapath (inspector/load/exchange.h) */
-#define ES_HANDOVER_VERSION 2
-#define ES_STREAMS_MAX	    16 /* per node: one a worker, the last for the datapath's own NACKs */
-#define ES_STREAM_DATAPATH  15
-#define ES_STREAM_PROGRAMS  14 /* what programs hand over */
+#define ES_HANDOVER_MAGIC      0x45534831u /* "ESH1" */
+#define ES_LOADS_MAGIC	       0x45534c31u /* "ESL1": not for the datapath (inspector/load/exchange.h) */
+#define ES_HANDOVER_VERSION    2
+#define ES_HANDOVER_PACKET_MAX 9000 /* bytes of the client's packet: one frame of a jumbo network */
+#define ES_STREAMS_MAX	       16   /* per node: one a worker, the last for the datapath's own NACKs */
+#define ES_STREAM_DATAPATH     15
+#define ES_STREAM_PROGRAMS     14 /* what programs hand over */
 
 enum es_handover_kind {
 	ES_HANDOVER_REQUEST = 1, /* rebuild the connection from this packet */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "inspector/datapath/ring_reader.h"
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 #include "netfilter/node/node.h"
 #include "netfilter/node/public.h"
 

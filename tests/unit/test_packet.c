@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 
 /* RFC 1071, the slow way. */
 static uint16_t naive_sum(const uint8_t *p, size_t len, uint32_t sum)

@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "inspector/handover/packet.h"
 #include "inspector/handover/raw.h"
+#include "inspector/packet/packet.h"
 
 static int is_apart;
 

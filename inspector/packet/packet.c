@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
-#include "inspector/handover/packet.h"
+#include "inspector/packet/packet.h"
 
 #define IPV4_HEADER 20
 #define IPV6_HEADER 40

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include "inspector/base/hex.h"
-#include "inspector/content/url_path.h"
+#include "inspector/base/url_path.h"
 
 /* Decodes up to the next '/' or the end, behind what @ret has. */
 static int es_component_decode(const char *path, size_t len, size_t *at, struct es_url_path *ret)

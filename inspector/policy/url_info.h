@@ -8,6 +8,10 @@
  */
 #include "inspector/policy/node_set.h"
 
+/* Of so many pieces of content a node knows this. */
+#define ES_URL_ENTRIES_MIN 1024u
+#define ES_URL_ENTRIES_MAX (4u << 20)
+
 enum es_url_field {
 	ES_URL_SIZE = 1 << 0,
 	ES_URL_KIND = 1 << 1,
