@@ -117,13 +117,13 @@ struct es_wire_load {
 };
 
 #define ES_WIRE_UNDERSTANDS_STRAYS    1 /* ES_HANDOVER_STRAYS */
-#define ES_WIRE_UNDERSTANDS_HOMES     2 /* ES_HOMES_VERSION (inspector/load/exchange.h) */
-#define ES_WIRE_UNDERSTANDS_SNAPSHOTS 4 /* ES_SNAPSHOT_VERSION (inspector/load/snapshots.h) */
+#define ES_WIRE_UNDERSTANDS_HOMES     2 /* ES_DATAGRAM_HOMES (inspector/load/exchange.h) */
+#define ES_WIRE_UNDERSTANDS_SNAPSHOTS 4 /* ES_DATAGRAM_SNAPSHOT (inspector/load/snapshots.h) */
 #define ES_WIRE_UNDERSTANDS_ROLLOUTS                                                                         \
-	8 /* ES_ROLLOUT_VERSION (inspector/rollout/message.h), and to be asked for settings */
+	8 /* ES_DATAGRAM_ROLLOUT (inspector/rollout/message.h), and to be asked for settings */
 #define ES_WIRE_UNDERSTANDS_STRAYS6 16 /* ES_HANDOVER_STRAYS6 */
 #define ES_WIRE_UNDERSTANDS_FATE                                                                             \
-	32 /* ES_HANDOVER_FATE; datagrams of ES_IDLE_VERSION to ES_TAKES_VERSION (inspector/load/exchange.h) */
+	32 /* ES_HANDOVER_FATE; datagrams of ES_DATAGRAM_IDLE to ES_DATAGRAM_TAKES (inspector/load/exchange.h) */
 #define ES_WIRE_UNKEPT 64 /* what was set by hand of the sender will not outlast its daemon */
 #define ES_WIRE_FAILING_YIELDS                                                                               \
 	128 /* of @failing, the sender has or claims places (inspector/health/place.h) */

@@ -14,11 +14,11 @@
 int es_daemon_datagram(void *daemon, const void *data, size_t len)
 {
 	switch (((const struct es_loads_message *)data)->version) {
-	case ES_SNAPSHOT_VERSION:
+	case ES_DATAGRAM_SNAPSHOT:
 		return es_daemon_view_message(daemon, data, len);
-	case ES_ROLLOUT_VERSION:
+	case ES_DATAGRAM_ROLLOUT:
 		return es_daemon_rollout_message(daemon, data, len);
-	case ES_RATES_VERSION:
+	case ES_DATAGRAM_RATES:
 		return es_daemon_rates_message(daemon, data, len);
 	default:
 		return es_daemon_poison_message(daemon, data, len);

@@ -180,7 +180,7 @@ void es_poison_message_make(const struct es_poison *poison, unsigned int self, c
 {
 	*ret_message = (struct es_poison_message){
 		.magic = es_htonl(ES_LOADS_MAGIC),
-		.version = ES_POISON_MESSAGE_VERSION,
+		.version = ES_DATAGRAM_POISON,
 		.source = (__u8)self,
 		.service = poison->service,
 		.wall_ns = (__be64)es_cpu_be64(wall_ns),
@@ -212,8 +212,8 @@ int es_poison_message_read(const void *data, size_t len, unsigned int self, unsi
 		return -EBADMSG;
 	memcpy(&m, data, sizeof(m));
 	sent_ns = es_cpu_be64((__u64)m.wall_ns);
-	if (m.magic != es_htonl(ES_LOADS_MAGIC) || m.version != ES_POISON_MESSAGE_VERSION ||
-	    m.source == self || m.source >= node_count || !is_authentic(&m, keys) ||
+	if (m.magic != es_htonl(ES_LOADS_MAGIC) || m.version != ES_DATAGRAM_POISON || m.source == self ||
+	    m.source >= node_count || !is_authentic(&m, keys) ||
 	    (sent_ns < wall_ns ? wall_ns - sent_ns : sent_ns - wall_ns) > MESSAGE_AGE_NS)
 		return -EBADMSG;
 	*ret_poison = (struct es_poison){

@@ -9,6 +9,7 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include "inspector/base/datagram.h"
 #include "inspector/config/keyfile.h"
 #include "kmod/core/handover.h"
 #include "kmod/core/poison.h"
@@ -51,8 +52,6 @@ const struct es_poison *es_poison_find(const struct es_poisons *poisons, __u64 f
  */
 int es_poison_is_known(const struct es_poisons *poisons, const struct es_sipkey *key, __u64 flow_hash,
 		       const uint8_t *packet, size_t len, unsigned long long now_ns);
-
-#define ES_POISON_MESSAGE_VERSION 2 /* version 1 with ES_LOADS_MAGIC is struct es_loads_message */
 
 /**
  * struct es_poison_message - in network byte order; a datagram to the handover port of each other node The

@@ -11,11 +11,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/base/datagram_mac.h"
 #include "inspector/base/wall.h"
-#include "inspector/inspect/poison.h"
 #include "inspector/load/exchange.h"
-#include "inspector/load/rate_words.h"
-#include "inspector/load/snapshots.h"
-#include "inspector/rollout/message.h"
 
 static __be64 es_loads_mac(const struct es_sipkey *key, const struct es_loads_message *message)
 {
@@ -99,7 +95,7 @@ static void es_loads_send(struct es_load_exchange *exchange, const struct es_clu
 void es_load_exchange_send(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			   const struct es_keys *keys, const struct es_wire_load *load)
 {
-	struct es_loads_message message = es_loads_message(exchange, cluster, ES_LOADS_VERSION);
+	struct es_loads_message message = es_loads_message(exchange, cluster, ES_DATAGRAM_LOADS);
 
 	message.len = es_htons((__u16)es_wire_put_load(message.payload, sizeof(message.payload), load));
 	message.mac = es_loads_mac(&keys->key[0].handover, &message);
@@ -110,7 +106,7 @@ void es_load_exchange_tell(struct es_load_exchange *exchange, const struct es_cl
 			   const struct es_keys *keys, const _Atomic unsigned char *understands,
 			   const struct es_home_wire *word)
 {
-	struct es_loads_message message = es_loads_message(exchange, cluster, ES_HOMES_VERSION);
+	struct es_loads_message message = es_loads_message(exchange, cluster, ES_DATAGRAM_HOMES);
 
 	message.len = es_htons(sizeof(*word));
 	memcpy(message.payload, word, sizeof(*word));
@@ -122,7 +118,7 @@ void es_load_exchange_testify(struct es_load_exchange *exchange, const struct es
 			      const struct es_keys *keys, unsigned int node,
 			      const struct es_evidence_wire *evidence)
 {
-	struct es_loads_message message = es_loads_message(exchange, cluster, ES_EVIDENCE_VERSION);
+	struct es_loads_message message = es_loads_message(exchange, cluster, ES_DATAGRAM_EVIDENCE);
 
 	message.len = es_htons(sizeof(*evidence));
 	memcpy(message.payload, evidence, sizeof(*evidence));
@@ -135,7 +131,7 @@ void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct 
 				const struct es_keys *keys, const _Atomic unsigned char *understands,
 				unsigned int idle)
 {
-	struct es_loads_message message = es_loads_message(exchange, cluster, ES_IDLE_VERSION);
+	struct es_loads_message message = es_loads_message(exchange, cluster, ES_DATAGRAM_IDLE);
 	const struct es_idle_wire word = {.idle = es_htonl(idle)};
 
 	message.len = es_htons(sizeof(word));
@@ -148,7 +144,7 @@ void es_load_exchange_tell_takes(struct es_load_exchange *exchange, const struct
 				 const struct es_keys *keys, const _Atomic unsigned char *understands,
 				 unsigned int packet_max, unsigned int makes, __u64 lacks)
 {
-	struct es_loads_message message = es_loads_message(exchange, cluster, ES_TAKES_VERSION);
+	struct es_loads_message message = es_loads_message(exchange, cluster, ES_DATAGRAM_TAKES);
 	const struct es_takes_wire word = {.packet_max = es_htonl(packet_max),
 					   .makes = es_htonl(makes),
 					   .lacks = (__be64)es_cpu_be64(lacks)};
@@ -179,7 +175,7 @@ static void es_loads_answer(struct es_load_exchange *exchange, const struct es_c
 	unsigned long long now_ns = es_clock_now_ns();
 	struct es_loads_message answer = {
 		.magic = es_htonl(ES_LOADS_MAGIC),
-		.version = ES_LOADS_ANSWER_VERSION,
+		.version = ES_DATAGRAM_LOADS_ANSWER,
 		.source = (__u8)cluster->self,
 		.sequence = (__be64)es_cpu_be64(exchange->heard[node]),
 		.payload = {(__u8)node},
@@ -202,9 +198,8 @@ static int es_loads_is_other(struct es_load_exchange *exchange, const void *data
 	const struct es_loads_message *message = data;
 
 	if (!exchange->other || len < sizeof(*message) ||
-	    (message->version != ES_SNAPSHOT_VERSION && message->version != ES_ROLLOUT_VERSION &&
-	     message->version != ES_RATES_VERSION &&
-	     (message->version != ES_POISON_MESSAGE_VERSION || len != sizeof(*message))))
+	    (message->version != ES_DATAGRAM_SNAPSHOT && message->version != ES_DATAGRAM_ROLLOUT &&
+	     message->version != ES_DATAGRAM_RATES && message->version != ES_DATAGRAM_POISON))
 		return 0;
 	return !exchange->other(exchange->ctx, data, len);
 }
@@ -267,14 +262,14 @@ static void es_loads_word(struct es_load_exchange *exchange, const struct es_loa
 	unsigned int node = message->source, len = es_ntohs(message->len);
 
 	memcpy(&word, message->payload, sizeof(message->payload));
-	if (message->version == ES_HOMES_VERSION && exchange->home && len == sizeof(word.home))
+	if (message->version == ES_DATAGRAM_HOMES && exchange->home && len == sizeof(word.home))
 		exchange->home(exchange->ctx, node, &word.home);
-	else if (message->version == ES_IDLE_VERSION && exchange->idle && len >= sizeof(word.idle))
+	else if (message->version == ES_DATAGRAM_IDLE && exchange->idle && len >= sizeof(word.idle))
 		exchange->idle(exchange->ctx, node, es_ntohl(word.idle.idle));
-	else if (message->version == ES_EVIDENCE_VERSION && exchange->evidence &&
+	else if (message->version == ES_DATAGRAM_EVIDENCE && exchange->evidence &&
 		 len == sizeof(word.evidence))
 		exchange->evidence(exchange->ctx, node, &word.evidence);
-	else if (message->version == ES_TAKES_VERSION && exchange->takes &&
+	else if (message->version == ES_DATAGRAM_TAKES && exchange->takes &&
 		 len == sizeof(word.takes.packet_max))
 		exchange->takes(exchange->ctx, node, es_ntohl(word.takes.packet_max),
 				es_ntohl(word.takes.makes), es_cpu_be64((__u64)word.takes.lacks));
@@ -286,8 +281,7 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 {
 	union {
 		struct es_loads_message load;
-		struct es_snapshot_message snapshot;
-		struct es_rollout_datagram rollout;
+		__u8 bytes[ES_DATAGRAM_MAX];
 	} datagram;
 	ssize_t got = es_loads_take(exchange, &datagram, sizeof(datagram));
 	struct es_loads_message message;
@@ -303,9 +297,9 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 		return -EBADMSG; /* no load, and no reason to count it as refused */
 	message = datagram.load;
 	if (got != sizeof(message) || message.magic != es_htonl(ES_LOADS_MAGIC) ||
-	    (message.version != ES_LOADS_VERSION && message.version != ES_LOADS_ANSWER_VERSION &&
-	     message.version != ES_HOMES_VERSION && message.version != ES_IDLE_VERSION &&
-	     message.version != ES_EVIDENCE_VERSION && message.version != ES_TAKES_VERSION) ||
+	    (message.version != ES_DATAGRAM_LOADS && message.version != ES_DATAGRAM_LOADS_ANSWER &&
+	     message.version != ES_DATAGRAM_HOMES && message.version != ES_DATAGRAM_IDLE &&
+	     message.version != ES_DATAGRAM_EVIDENCE && message.version != ES_DATAGRAM_TAKES) ||
 	    message.source == cluster->self || message.source >= cluster->conf->node_count ||
 	    !es_loads_is_authentic(&message, keys))
 		goto refused;
@@ -314,7 +308,7 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 		goto refused;
 	}
 	sequence = es_cpu_be64((__u64)message.sequence);
-	if (message.version == ES_LOADS_ANSWER_VERSION) {
+	if (message.version == ES_DATAGRAM_LOADS_ANSWER) {
 		if (message.payload[0] != cluster->self)
 			goto refused;
 		if (sequence > exchange->sequence && exchange->outrun)
@@ -326,7 +320,7 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	if (sequence <= exchange->heard[message.source])
 		goto refused;
 	exchange->heard[message.source] = sequence;
-	if (message.version != ES_LOADS_VERSION) {
+	if (message.version != ES_DATAGRAM_LOADS) {
 		es_loads_word(exchange, &message);
 		return -EBADMSG; /* no load */
 	}

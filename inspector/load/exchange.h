@@ -13,15 +13,14 @@
  * a node that begins anew with an earlier clock learns where its numbers must continue, of these and of all
  * that it numbers.
  */
+#include "inspector/base/datagram.h"
 #include "inspector/cluster/cluster.h"
 #include "inspector/config/keyfile.h"
 #include "kmod/core/handover.h"
 #include "membership/wire.h"
 
-#define ES_LOADS_VERSION	1
-#define ES_LOADS_ANSWER_VERSION 3	     /* 2: see inspector/inspect/poison.h */
-#define ES_LOADS_ANSWER_NS	100000000ULL /* not more often */
-#define ES_LOADS_PAYLOAD_SIZE	40
+#define ES_LOADS_ANSWER_NS    100000000ULL /* no node is told more often that it is behind */
+#define ES_LOADS_PAYLOAD_SIZE 40
 
 /**
  * struct es_loads_message - in network byte order; @len: bytes of @payload (es_wire_put_load()), zeros behind
@@ -41,15 +40,11 @@ struct es_loads_message {
 _Static_assert(sizeof(struct es_loads_message) == sizeof(struct es_handover), "one size");
 _Static_assert(ES_WIRE_LOAD_SIZE <= ES_LOADS_PAYLOAD_SIZE, "room for what a node says of itself");
 
-/*
- * Without a bus, the same datagrams say who serves what (inspector/policy/contents.h): a message of this
- * version, whose payload is a struct es_home_wire. A node that does not say that it understands them gets
- * none.
+/**
+ * struct es_home_wire - without a bus: who serves what (inspector/policy/contents.h)
+ * For nodes that say that they understand it. In network byte order; @tag: the service's, es_content_sync_tag(); the
+ * rest is a struct es_content_word.
  */
-#define ES_HOMES_VERSION 4
-
-/* struct es_home_wire - in network byte order; @tag: the service's, es_content_sync_tag(); the rest is a
- * struct es_content_word */
 struct es_home_wire {
 	__be64 content;
 	__be64 stamp;
@@ -59,15 +54,10 @@ struct es_home_wire {
 };
 _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fills a payload");
 
-/*
- * And what a node's clients were not heard of there (inspector/health/vanishing.h): a struct
- * es_evidence_wire, to one node that says that it understands it.
- */
-#define ES_EVIDENCE_VERSION 8
-
-/*
- * struct es_evidence_wire - in network byte order; struct es_evidence without the node; @tag: the service's,
- * as above
+/**
+ * struct es_evidence_wire - whether a node's clients were heard of there (inspector/health/vanishing.h)
+ * For that node, if it says that it understands it. In network byte order; struct es_evidence without the node; @tag:
+ * the service's, as above.
  */
 struct es_evidence_wire {
 	__be64 address;
@@ -79,30 +69,21 @@ struct es_evidence_wire {
 };
 _Static_assert(sizeof(struct es_evidence_wire) == ES_LOADS_PAYLOAD_SIZE, "it fills a payload");
 
-/*
- * Where requests are refused because of loads, nodes tell each other how many of the requests that they have
- * in hand are connections on which nothing goes on: a message of this version, whose payload is a struct
- * es_idle_wire. One with loads has no room for it. A node that does not say that it understands them gets
- * none.
+/**
+ * struct es_idle_wire - how many of the requests that a node has in hand are connections on which nothing goes on
+ * Told where requests are refused because of loads, to nodes that say that they understand it: a message with loads has
+ * no room for it. In network byte order; @idle: as in struct es_load_report.
  */
-#define ES_IDLE_VERSION 7
-
-/* struct es_idle_wire - in network byte order; @idle: as of struct es_load_report */
 struct es_idle_wire {
 	__be32 idle;
 };
 
-/*
- * How long a client's packet in a handover message may be that the sender can receive, of what it makes
- * connections, and for which services it has no server. A node that does not say that it understands this
- * gets none, and sends what it always has.
- */
-#define ES_TAKES_VERSION 9
-
-/*
- * struct es_takes_wire - in network byte order; @makes: ES_MAKES_*, 0 from a version that does not tell;
- * @lacks: as of struct es_serving, likewise. As the version before takes no message whose length says more
- * than @packet_max, it never does; what is behind is authentic, too.
+/**
+ * struct es_takes_wire - what the sender can take
+ * How long a client's packet in a handover message may be, of which packets it makes connections, and for which services
+ * it has no server; for nodes that say that they understand it. In network byte order; @makes: ES_MAKES_*, 0 from a
+ * version that does not tell; @lacks: as in struct es_serving, likewise. The version before takes no message whose length
+ * says more than @packet_max. So the length never does, and the two fields after it are authentic all the same.
  */
 struct es_takes_wire {
 	__be32 packet_max;

@@ -20,7 +20,7 @@ size_t es_rates_message_make(struct es_rates_message *message, unsigned int self
 
 	memset(message, 0, sizeof(*message));
 	message->magic = es_htonl(ES_LOADS_MAGIC);
-	message->version = ES_RATES_VERSION;
+	message->version = ES_DATAGRAM_RATES;
 	message->source = (__u8)self;
 	message->count = es_htons((__u16)count);
 	message->sequence = (__be64)es_cpu_be64(sequence);
@@ -45,7 +45,7 @@ int es_rates_message_read(const void *data, size_t len, unsigned int self, unsig
 		return -EBADMSG;
 	memcpy(&message, data, len);
 	count = es_ntohs(message.count);
-	if (message.magic != es_htonl(ES_LOADS_MAGIC) || message.version != ES_RATES_VERSION ||
+	if (message.magic != es_htonl(ES_LOADS_MAGIC) || message.version != ES_DATAGRAM_RATES ||
 	    message.source == self || message.source >= node_count || count > ES_RATES_WORDS_MAX ||
 	    len != HEADER + count * sizeof(message.word[0]))
 		return -EBADMSG;

@@ -9,11 +9,11 @@
  * @sequence, which goes up with the number clock. A version that does not know them ignores them, and does
  * not know the key rate either. A word that is lost is not said again.
  */
+#include "inspector/base/datagram.h"
 #include "inspector/config/keyfile.h"
 #include "inspector/rules/rates.h"
 #include "kmod/core/handover.h"
 
-#define ES_RATES_VERSION   12 /* others of ES_LOADS_MAGIC: inspector/load/exchange.h */
 #define ES_RATES_WORDS_MAX 40
 
 struct es_rate_wire {
@@ -37,6 +37,7 @@ struct es_rates_message {
 	__be64 mac;
 	struct es_rate_wire word[ES_RATES_WORDS_MAX];
 };
+_Static_assert(sizeof(struct es_rates_message) <= ES_DATAGRAM_MAX, "it is received whole");
 _Static_assert(offsetof(struct es_rates_message, word) == sizeof(struct es_handover), "one size");
 
 /* es_rates_message_make() - returns its bytes */

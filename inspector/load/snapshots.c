@@ -20,7 +20,7 @@ static void header_make(struct es_snapshot_message *message, unsigned int self, 
 {
 	memset(message, 0, sizeof(*message));
 	message->header.magic = es_htonl(ES_LOADS_MAGIC);
-	message->header.version = ES_SNAPSHOT_VERSION;
+	message->header.version = ES_DATAGRAM_SNAPSHOT;
 	message->header.source = (__u8)self;
 	message->header.target = (__u8)target;
 	message->header.kind = (__u8)kind;
@@ -135,7 +135,7 @@ int es_snapshot_read(const void *data, size_t len, unsigned int self, unsigned i
 		return -EBADMSG;
 	memset(ret_message, 0, sizeof(*ret_message));
 	memcpy(ret_message, data, len);
-	if (header->magic != es_htonl(ES_LOADS_MAGIC) || header->version != ES_SNAPSHOT_VERSION ||
+	if (header->magic != es_htonl(ES_LOADS_MAGIC) || header->version != ES_DATAGRAM_SNAPSHOT ||
 	    header->target != self || header->source == self || header->source >= node_count ||
 	    len != HEADER + es_ntohs(header->len) || !is_authentic(ret_message, len, keys))
 		return -EBADMSG;

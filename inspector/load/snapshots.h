@@ -10,11 +10,10 @@
  * question that this node asked a moment ago. A part that is lost is asked for again with the next question.
  */
 #include <stddef.h>
+#include "inspector/base/datagram.h"
 #include "inspector/config/keyfile.h"
 #include "kmod/core/handover.h"
 
-#define ES_SNAPSHOT_VERSION                                                                                  \
-	5 /* of what begins with ES_LOADS_MAGIC; see inspector/load/exchange.h for others */
 #define ES_SNAPSHOT_MAX	       8192 /* bytes of a text */
 #define ES_SNAPSHOT_PART_BYTES 1024
 #define ES_SNAPSHOT_PARTS      (ES_SNAPSHOT_MAX / ES_SNAPSHOT_PART_BYTES)
@@ -66,6 +65,7 @@ struct es_snapshot_message {
 	struct es_snapshot_header header;
 	char text[ES_SNAPSHOT_PART_BYTES];
 };
+_Static_assert(sizeof(struct es_snapshot_message) <= ES_DATAGRAM_MAX, "it is received whole");
 
 /* es_snapshot_ask() - make a question; returns its bytes */
 size_t es_snapshot_ask(struct es_snapshot_message *message, unsigned int self, unsigned int target,

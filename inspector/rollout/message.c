@@ -20,7 +20,7 @@ size_t es_rollout_put(struct es_rollout_datagram *datagram, const struct es_roll
 	memset(datagram, 0, sizeof(*datagram));
 	datagram->header = (struct es_rollout_header){
 		.magic = es_htonl(ES_LOADS_MAGIC),
-		.version = ES_ROLLOUT_VERSION,
+		.version = ES_DATAGRAM_ROLLOUT,
 		.source = (__u8)message->source,
 		.target = (__u8)message->target,
 		.kind = (__u8)message->kind,
@@ -60,7 +60,7 @@ int es_rollout_get(const void *data, size_t len, unsigned int self, unsigned int
 	memset(ret_datagram, 0, sizeof(*ret_datagram));
 	memcpy(ret_datagram, data, len);
 	has_text = header->kind == ES_ROLLOUT_PART || header->kind == ES_ROLLOUT_STATE;
-	if (header->magic != es_htonl(ES_LOADS_MAGIC) || header->version != ES_ROLLOUT_VERSION ||
+	if (header->magic != es_htonl(ES_LOADS_MAGIC) || header->version != ES_DATAGRAM_ROLLOUT ||
 	    header->target != self || header->source == self || header->source >= node_count ||
 	    len != HEADER + (has_text ? es_ntohs(header->len) : 0U) || !is_authentic(ret_datagram, len, keys))
 		return -EBADMSG;

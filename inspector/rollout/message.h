@@ -11,11 +11,10 @@
  * again what the other one has not answered.
  */
 #include <stddef.h>
+#include "inspector/base/datagram.h"
 #include "inspector/config/keyfile.h"
 #include "kmod/core/handover.h"
 
-#define ES_ROLLOUT_VERSION                                                                                   \
-	6 /* of what begins with ES_LOADS_MAGIC; see inspector/load/exchange.h for others */
 #define ES_ROLLOUT_MAX	      (1024U * 1024) /* bytes of what is rolled out */
 #define ES_ROLLOUT_PART_BYTES 1024U
 #define ES_ROLLOUT_PARTS_MAX  (ES_ROLLOUT_MAX / ES_ROLLOUT_PART_BYTES)
@@ -81,6 +80,7 @@ struct es_rollout_datagram {
 	struct es_rollout_header header;
 	char text[ES_ROLLOUT_PART_BYTES];
 };
+_Static_assert(sizeof(struct es_rollout_datagram) <= ES_DATAGRAM_MAX, "it is received whole");
 
 /*
  * struct es_rollout_message - a datagram's fields, in host byte order; @text: of part and state, @len bytes,
