@@ -36,7 +36,7 @@ enum es_wire_type {
 	ES_WIRE_SIZES,		 /* how long responses of a service were; inspector/daemon/observed.h */
 	ES_WIRE_SETTINGS,	 /* the sender's, as in its HELLO, since it has read its configuration anew */
 	ES_WIRE_BY_HAND, /* who wants the ES_WIRE_CHANGE that follows, and why; inspector/daemon/by_hand.h */
-	ES_WIRE_SERVICE_DRAIN, /* a node shall be drained of a service, or not; inspector/member/service_drains.h */
+	ES_WIRE_SERVICE_DRAIN, /* a node shall be drained of a service, or not; inspector/self/service_drains.h */
 	ES_WIRE_SERVICE_DRAINS, /* of which services the sender is */
 };
 
@@ -87,7 +87,7 @@ struct es_wire_change {
 /**
  * struct es_wire_load
  * @sent_ns: on the bus, the sender's own clock, for itself; in a datagram to each other node
- * (inspector/load/exchange.h), its wall clock, 0 from a version that does not tell when it sends a handover;
+ * (inspector/peers/exchange.h), its wall clock, 0 from a version that does not tell when it sends a handover;
  * @connections: open ones; @cpu: busy share in 1/1000; @queue: requests that wait in its inspector
  * @has_requests: what follows is there; the first version's message ends before it
  * @is_new: it was counted since the sender's last message; a receiver must not take the same figures twice
@@ -117,13 +117,13 @@ struct es_wire_load {
 };
 
 #define ES_WIRE_UNDERSTANDS_STRAYS    1 /* ES_HANDOVER_STRAYS */
-#define ES_WIRE_UNDERSTANDS_HOMES     2 /* ES_DATAGRAM_HOMES (inspector/load/exchange.h) */
-#define ES_WIRE_UNDERSTANDS_SNAPSHOTS 4 /* ES_DATAGRAM_SNAPSHOT (inspector/load/snapshots.h) */
+#define ES_WIRE_UNDERSTANDS_HOMES     2 /* ES_DATAGRAM_HOMES (inspector/peers/exchange.h) */
+#define ES_WIRE_UNDERSTANDS_SNAPSHOTS 4 /* ES_DATAGRAM_SNAPSHOT (inspector/peers/snapshots.h) */
 #define ES_WIRE_UNDERSTANDS_ROLLOUTS                                                                         \
 	8 /* ES_DATAGRAM_ROLLOUT (inspector/rollout/message.h), and to be asked for settings */
 #define ES_WIRE_UNDERSTANDS_STRAYS6 16 /* ES_HANDOVER_STRAYS6 */
 #define ES_WIRE_UNDERSTANDS_FATE                                                                             \
-	32 /* ES_HANDOVER_FATE; datagrams of ES_DATAGRAM_IDLE to ES_DATAGRAM_TAKES (inspector/load/exchange.h) */
+	32 /* ES_HANDOVER_FATE; datagrams of ES_DATAGRAM_IDLE to ES_DATAGRAM_TAKES (inspector/peers/exchange.h) */
 #define ES_WIRE_UNKEPT 64 /* what was set by hand of the sender will not outlast its daemon */
 #define ES_WIRE_FAILING_YIELDS                                                                               \
 	128 /* of @failing, the sender has or claims places (inspector/health/place.h) */

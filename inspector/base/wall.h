@@ -11,7 +11,7 @@
 /**
  * es_wall_set() - from now on
  * @offset_ns: the wall clock's distance to CLOCK_MONOTONIC; @number_ns: the number clock's. That one never
- * goes back, in this life of the node nor from one to the next (load/own_clock.h).
+ * goes back, in this life of the node nor from one to the next (peers/own_clock.h).
  */
 void es_wall_set(unsigned long long offset_ns, unsigned long long number_ns);
 

@@ -11,8 +11,8 @@
 
 #include "inspector/check/facts.h"
 #include "inspector/datapath/choose.h"
-#include "inspector/datapath/interface.h"
 #include "inspector/datapath/network.h"
+#include "inspector/machine/interface.h"
 
 void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
 {

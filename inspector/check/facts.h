@@ -12,7 +12,7 @@
 
 #include "inspector/config/config.h"
 #include "inspector/datapath/datapath.h"
-#include "inspector/datapath/sock_diag.h"
+#include "inspector/machine/sock_diag.h"
 
 /**
  * struct es_facts_link - a network interface

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "inspector/check/check.h"
-#include "inspector/datapath/solicited.h"
+#include "inspector/machine/solicited.h"
 #include "kmod/core/headers.h"
 
 static int has_ipv6_service(const struct es_conf *conf)

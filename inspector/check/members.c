@@ -10,7 +10,7 @@
 #include "earshot_version.h"
 #include "inspector/check/check.h"
 #include "inspector/base/json.h"
-#include "inspector/load/node_clocks.h"
+#include "inspector/peers/node_clocks.h"
 
 #define CHANGE_LONG_S 10
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "inspector/check/facts.h"
-#include "inspector/datapath/solicited.h"
+#include "inspector/machine/solicited.h"
 
 #define ROUNDS	 3
 #define ROUND_MS 150

@@ -10,7 +10,7 @@
 
 #include "inspector/base/prefix.h"
 #include "inspector/check/check.h"
-#include "inspector/datapath/interface.h"
+#include "inspector/machine/interface.h"
 #include "kmod/core/handover.h"
 #include "inspector/datapath/network.h"
 

@@ -15,7 +15,7 @@
 #include "inspector/check/check.h"
 #include "inspector/cli/check_fix.h"
 #include "inspector/cli/cli.h"
-#include "inspector/datapath/interface.h"
+#include "inspector/machine/interface.h"
 #include "inspector/plugin/guard.h"
 #include "inspector/plugin/host.h"
 

@@ -5,7 +5,7 @@
 
 #include "inspector/base/when.h"
 #include "inspector/cli/drain.h"
-#include "inspector/member/by_hand.h"
+#include "inspector/self/by_hand.h"
 
 double es_cli_drain_now_s(void)
 {

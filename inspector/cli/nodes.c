@@ -11,7 +11,7 @@
 
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
-#include "inspector/member/by_hand.h"
+#include "inspector/self/by_hand.h"
 
 /* A node's first word about itself is waited for so many times, so long each. */
 #define WORDS_TRIES   8

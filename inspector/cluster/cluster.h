@@ -74,7 +74,7 @@ struct es_tenure {
  * Nodes are in the order of the configuration, their index is the node id. Owns ring and table, not conf.
  * @contents: of services whose policies need them (policy/contents.h); not owned
  * @plugins: those of @conf, NULL if it has none; not owned
- * @urls: of services that have one (content/url_table.h); not owned
+ * @urls: of services that have one (urls/url_table.h); not owned
  * @weight: 0 for a node that is not on this ring
  * @slots: the ring as the datapath looks it up; slots that this node gains or loses have a flag
  * @tenure: NULL: nothing is known, as without membership

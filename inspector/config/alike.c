@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Writes down the settings in which nodes should be alike, as the table of keys says. Those that must be
- * alike are written by member/settings.c.
+ * alike are written by self/settings.c.
  */
 #include <arpa/inet.h>
 #include <stdarg.h>

@@ -47,7 +47,7 @@
 
 /*
  * Must nodes be alike? MUST: a node that differs is refused; its line with '=' is written by hand, as the
- * wire format has it (member/settings.c). SHOULD: told in a line of its own, named as the key. SHOULD_IN: as
+ * wire format has it (self/settings.c). SHOULD: told in a line of its own, named as the key. SHOULD_IN: as
  * "KEY:VALUE" in a line that keys of the section share; @line follows the section's own name there.
  * SHOULD_AS: the same, with @lead instead of the name. SHOULD_NUMBERED: the same as SHOULD_IN, with a
  * choice's number, which the version before tells. LISTED: in the line of the nodes, also written by hand, of

@@ -3,11 +3,11 @@
 #define ES_DAEMON_BY_HAND_H
 
 /*
- * What operators have set by hand, on the bus and in this node's files (member/by_hand.h). A node that joins is told by
+ * What operators have set by hand, on the bus and in this node's files (self/by_hand.h). A node that joins is told by
  * each of the others about itself.
  */
 #include "inspector/cluster/cluster.h"
-#include "inspector/member/by_hand.h"
+#include "inspector/self/by_hand.h"
 
 struct es_membership;
 
@@ -46,7 +46,7 @@ void es_by_hand_changed(struct es_membership *membership);
 void es_by_hand_view(struct es_membership *membership);
 
 /**
- * es_by_hand_set() - any node's state or weight, by an operator's word (member/by_hand.h)
+ * es_by_hand_set() - any node's state or weight, by an operator's word (self/by_hand.h)
  * Returns 0; -ENOTCONN without a group.
  */
 int es_by_hand_set(struct es_membership *membership, const struct es_wire_by_hand *by_hand);

@@ -11,7 +11,7 @@
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/membership.h"
 #include "inspector/daemon/rollout.h"
-#include "inspector/member/settings.h"
+#include "inspector/self/settings.h"
 #include "membership/group.h"
 #include "membership/wire.h"
 

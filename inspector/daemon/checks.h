@@ -4,7 +4,7 @@
 
 /*
  * Checks the servers of this node (health/check.h), each service's at its own pace, on the control thread, which never
- * waits for one. A service for which nothing listens is not checked: it is known to be down (member/serving.h), and up
+ * waits for one. A service for which nothing listens is not checked: it is known to be down (self/serving.h), and up
  * again as soon as something does. Until its first check is over, one that listens is neither up nor down.
  */
 #include <ev.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads the machine's clock, each second, and carries out what load/own_clock.c makes of it. */
+/* Reads the machine's clock, each second, and carries out what peers/own_clock.c makes of it. */
 #include "inspector/base/clock.h"
 #include "inspector/base/log.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/clock.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/datapath/datapath.h"
-#include "inspector/load/own_clock.h"
+#include "inspector/peers/own_clock.h"
 #include "kmod/core/cookie.h"
 
 #define LOOK_S 1.0

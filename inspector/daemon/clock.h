@@ -3,11 +3,11 @@
 #define ES_DAEMON_CLOCK_H
 
 /*
- * What the daemon does about the machine's wall clock (load/own_clock.h): the datapath, which must know the time
+ * What the daemon does about the machine's wall clock (peers/own_clock.h): the datapath, which must know the time
  * without a daemon, and all threads get it from here, and the other nodes are told when it was set.
  */
 #include <ev.h>
-#include "inspector/load/own_clock.h"
+#include "inspector/peers/own_clock.h"
 
 struct es_daemon;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Carries out what member/cluster_link.h decides. A node that waits is a member of weight 0, which each version
+ * Carries out what self/cluster_link.h decides. A node that waits is a member of weight 0, which each version
  * understands, and has no lease: it is silent.
  */
 #include <net/if.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The control commands that change a node: `earshot drain`, `undrain` and `weight`, with who wants it, for how long, and
- * why (member/by_hand.h).
+ * why (self/by_hand.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "inspector/daemon/by_hand.h"
 #include "inspector/daemon/commands.h"
 #include "inspector/daemon/membership.h"
-#include "inspector/member/by_hand.h"
+#include "inspector/self/by_hand.h"
 
 int es_daemon_named_node(const struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
 {

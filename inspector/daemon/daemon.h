@@ -57,7 +57,7 @@ struct es_daemon {
 	struct es_network network;
 	struct es_daemon_packet_max *packet_max;
 	struct es_daemon_interfaces *interfaces;
-	int solicited_fd; /* in the groups of neighbours' questions (datapath/solicited.h); -1: none */
+	int solicited_fd; /* in the groups of neighbours' questions (machine/solicited.h); -1: none */
 	enum es_datapath_kind datapath_kind;
 	struct es_datapath_params datapath_params;
 	struct es_datapath *datapath;

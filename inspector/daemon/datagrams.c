@@ -6,9 +6,9 @@
 #include "inspector/daemon/rates.h"
 #include "inspector/daemon/rollout.h"
 #include "inspector/daemon/view.h"
-#include "inspector/load/exchange.h"
-#include "inspector/load/rate_words.h"
-#include "inspector/load/snapshots.h"
+#include "inspector/peers/exchange.h"
+#include "inspector/peers/rate_words.h"
+#include "inspector/peers/snapshots.h"
 #include "inspector/rollout/message.h"
 
 int es_daemon_datagram(void *daemon, const void *data, size_t len)

@@ -3,13 +3,13 @@
 #define ES_DAEMON_EXCHANGE_H
 
 /*
- * The socket by which the nodes tell each other all that needs no bus (load/exchange.h), and what follows from a word of
+ * The socket by which the nodes tell each other all that needs no bus (peers/exchange.h), and what follows from a word of
  * another node: about its load, its clock, its servers.
  */
 #include <ev.h>
 #include "inspector/base/error.h"
-#include "inspector/load/exchange.h"
-#include "inspector/load/node_clocks.h"
+#include "inspector/peers/exchange.h"
+#include "inspector/peers/node_clocks.h"
 
 struct es_daemon;
 

@@ -10,7 +10,7 @@
 #include "inspector/health/durations.h"
 #include "inspector/health/responses.h"
 #include "inspector/inspect/inspect.h"
-#include "inspector/load/snapshots.h"
+#include "inspector/peers/snapshots.h"
 #include "inspector/report/json.h"
 
 /* Steps are joined to longer ones, twice as long each time; with the longest, a sample is two minutes and a half. */

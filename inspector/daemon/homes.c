@@ -10,7 +10,7 @@
 #include "inspector/daemon/homes.h"
 #include "inspector/daemon/membership.h"
 #include "inspector/daemon/route.h"
-#include "inspector/load/exchange.h"
+#include "inspector/peers/exchange.h"
 
 int es_homes_may_tell(struct es_homes *homes, unsigned int node_count, unsigned long long now_ns)
 {

@@ -6,7 +6,7 @@
  * Which nodes serve which content, told from node to node where there is no bus (policy/contents.h). Control thread.
  */
 #include "inspector/cluster/content_sync.h"
-#include "inspector/load/exchange.h"
+#include "inspector/peers/exchange.h"
 
 /*
  * Loads come through the same socket, and a node takes so many datagrams a second at most: all others' words

@@ -14,8 +14,8 @@
 #include "inspector/daemon/packet_max.h"
 #include "inspector/daemon/serving.h"
 #include "inspector/daemon/settings.h"
-#include "inspector/datapath/interface.h"
-#include "inspector/datapath/solicited.h"
+#include "inspector/machine/interface.h"
+#include "inspector/machine/solicited.h"
 #include "membership/group.h"
 
 #define ES_RETRY_S 1.0

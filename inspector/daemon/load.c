@@ -17,8 +17,8 @@
 #include "inspector/daemon/route.h"
 #include "inspector/daemon/serving.h"
 #include "inspector/health/responses.h"
-#include "inspector/load/exchange.h"
-#include "inspector/load/node_load.h"
+#include "inspector/peers/exchange.h"
+#include "inspector/peers/node_load.h"
 #include "inspector/policy/load_meter.h"
 #include "membership/wire.h"
 

@@ -10,7 +10,7 @@
  * makes up for datagrams that a firewall eats.
  */
 #include <ev.h>
-#include "inspector/load/node_load.h"
+#include "inspector/peers/node_load.h"
 #include "inspector/policy/load.h"
 #include "inspector/policy/load_meter.h"
 #include "kmod/core/load.h"

@@ -19,7 +19,7 @@
 #include "inspector/daemon/service_drains.h"
 #include "inspector/daemon/serving.h"
 #include "inspector/report/report.h"
-#include "inspector/member/settings.h"
+#include "inspector/self/settings.h"
 
 #define TICK_S		 0.02
 #define SERVER_CHECK_MS	 1000

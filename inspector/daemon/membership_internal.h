@@ -12,8 +12,8 @@
 #include "inspector/daemon/by_hand.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/membership.h"
-#include "inspector/member/cluster_link.h"
-#include "inspector/member/public_link.h"
+#include "inspector/self/cluster_link.h"
+#include "inspector/self/public_link.h"
 #include "kmod/core/lease.h"
 
 #define ES_STORY_MAX 16

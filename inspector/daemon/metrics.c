@@ -21,7 +21,7 @@
 #include "inspector/daemon/settings.h"
 #include "inspector/daemon/url_tables.h"
 #include "inspector/daemon/view.h"
-#include "inspector/datapath/sock_diag.h"
+#include "inspector/machine/sock_diag.h"
 #include "inspector/report/report.h"
 #include "inspector/status/metrics.h"
 

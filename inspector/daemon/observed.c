@@ -6,8 +6,8 @@
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/cluster/content_sync.h"
-#include "inspector/content/url_table.h"
 #include "inspector/daemon/observed.h"
+#include "inspector/urls/url_table.h"
 #include "kmod/core/track.h"
 #include "membership/number.h"
 

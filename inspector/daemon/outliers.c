@@ -11,7 +11,7 @@
 #include "inspector/health/outlier.h"
 #include "inspector/health/place.h"
 #include "inspector/health/responses.h"
-#include "inspector/member/serving.h"
+#include "inspector/self/serving.h"
 #include "membership/wire.h"
 
 _Static_assert(ES_CONF_OUTLIER_SERVICES == ES_WIRE_FAILING_MAX,

@@ -8,7 +8,7 @@
  * (struct es_wire_load), so that a version that does not know outliers counts such a node as one whose check fails.
  */
 #include "inspector/health/outlier.h"
-#include "inspector/member/serving.h"
+#include "inspector/self/serving.h"
 
 struct es_daemon;
 

@@ -6,7 +6,7 @@
 #include "inspector/daemon/exchange.h"
 #include "inspector/daemon/rates.h"
 #include "inspector/daemon/route.h"
-#include "inspector/load/rate_words.h"
+#include "inspector/peers/rate_words.h"
 
 static int has_rate(const struct es_conf *conf)
 {

@@ -4,7 +4,7 @@
 
 /* Tells the other nodes, fifty times a second, of which clients this one has admitted requests that a rule counts, and hears them. */
 #include <ev.h>
-#include "inspector/load/rate_words.h"
+#include "inspector/peers/rate_words.h"
 
 struct es_daemon;
 

@@ -27,8 +27,8 @@
 #include "inspector/daemon/url_tables.h"
 #include "inspector/daemon/vanishing.h"
 #include "inspector/daemon/view.h"
-#include "inspector/datapath/solicited.h"
-#include "inspector/member/settings.h"
+#include "inspector/machine/solicited.h"
+#include "inspector/self/settings.h"
 #include "membership/group.h"
 
 /* The node's ring, as it is, of another configuration. */

@@ -11,7 +11,7 @@
 #include "inspector/daemon/membership_internal.h"
 #include "inspector/daemon/service_drains.h"
 #include "inspector/daemon/serving.h"
-#include "inspector/member/service_drains.h"
+#include "inspector/self/service_drains.h"
 
 static const char *name_of(const struct es_daemon *d, unsigned int node)
 {

@@ -7,7 +7,7 @@
  * its connections move away with their next request. It inspects as before. A node of the version before does not know of it,
  * and gives it requests as ever.
  */
-#include "inspector/member/service_drains.h"
+#include "inspector/self/service_drains.h"
 
 struct es_daemon;
 

@@ -3,12 +3,12 @@
 #define ES_DAEMON_SERVING_H
 
 /*
- * Looks each second whether this node can serve (member/serving.h), and sees to it that nobody is lost if it
+ * Looks each second whether this node can serve (self/serving.h), and sees to it that nobody is lost if it
  * cannot: the datapath refuses what is given to this node, and the others are told that it is down. It comes
  * back by itself.
  */
 #include <ev.h>
-#include "inspector/member/serving.h"
+#include "inspector/self/serving.h"
 #include "kmod/core/types.h"
 #include "membership/wire.h"
 

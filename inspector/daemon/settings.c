@@ -9,7 +9,7 @@
 #include "inspector/daemon/exchange.h"
 #include "inspector/daemon/heard.h"
 #include "inspector/daemon/settings.h"
-#include "inspector/member/settings.h"
+#include "inspector/self/settings.h"
 
 #define HEARD_LATELY_NS 3000000000ULL
 

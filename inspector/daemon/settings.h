@@ -7,7 +7,7 @@
  * differ. (Members of a cluster with a bus say them there.) What is asked says what is known, so that only news are told.
  */
 #include <ev.h>
-#include "inspector/load/snapshots.h"
+#include "inspector/peers/snapshots.h"
 #include "inspector/report/report.h"
 
 struct es_daemon;

@@ -16,7 +16,7 @@
 #include "inspector/daemon/view.h"
 #include "inspector/datapath/pins.h"
 #include "inspector/inspect/inspect.h"
-#include "inspector/member/serving.h"
+#include "inspector/self/serving.h"
 #include "inspector/policy/load_meter.h"
 #include "inspector/report/json.h"
 #include "inspector/report/report.h"

@@ -14,10 +14,10 @@
 #include "inspector/daemon/settings.h"
 #include "inspector/daemon/status_report.h"
 #include "inspector/daemon/url_tables.h"
-#include "inspector/member/service_drains.h"
 #include "inspector/report/plugins.h"
 #include "inspector/report/report.h"
 #include "inspector/report/url_tables.h"
+#include "inspector/self/service_drains.h"
 
 static struct json_object *workers_of(const struct es_daemon *d)
 {

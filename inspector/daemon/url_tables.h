@@ -8,7 +8,7 @@
  * have.
  */
 #include "inspector/cluster/cluster.h"
-#include "inspector/content/docroot.h"
+#include "inspector/urls/docroot.h"
 
 struct es_service_urls;
 

@@ -12,8 +12,8 @@
 #include "inspector/health/place.h"
 #include "inspector/health/vanishing.h"
 #include "inspector/inspect/unheard.h"
-#include "inspector/load/exchange.h"
-#include "inspector/member/serving.h"
+#include "inspector/peers/exchange.h"
+#include "inspector/self/serving.h"
 
 static unsigned long long now_ms(void)
 {

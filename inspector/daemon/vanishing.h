@@ -7,8 +7,8 @@
  * (inspect/unheard.h), hears the same of this node, and judges it (health/vanishing.h).
  */
 #include "inspector/health/vanishing.h"
-#include "inspector/load/exchange.h"
-#include "inspector/member/serving.h"
+#include "inspector/peers/exchange.h"
+#include "inspector/self/serving.h"
 
 struct es_daemon;
 

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include "inspector/daemon/problems.h"
 #include "inspector/inspect/hot.h"
-#include "inspector/load/snapshots.h"
+#include "inspector/peers/snapshots.h"
 #include "inspector/status/history.h"
 #include "inspector/status/metrics.h"
 #include "kmod/core/abi.h"

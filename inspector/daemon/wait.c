@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "inspector/base/log.h"
 #include "inspector/daemon/wait.h"
-#include "inspector/datapath/interface.h"
+#include "inspector/machine/interface.h"
 
 /* What is not there yet, as text; "" if all is. */
 static void find_missing(const struct es_daemon_options *options, char *ret_text, size_t size)

@@ -13,7 +13,7 @@
 #include <bpf/libbpf.h>
 #include "inspector/base/clock.h"
 #include "inspector/datapath/bpf.h"
-#include "inspector/datapath/sock_diag.h"
+#include "inspector/machine/sock_diag.h"
 #include "kmod/core/lease.h"
 #include "kmod/core/load.h"
 #include "kmod/core/look.h"

@@ -15,7 +15,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/config/config.h"
 #include "inspector/datapath/internal.h"
-#include "inspector/datapath/sock_diag.h"
+#include "inspector/machine/sock_diag.h"
 #include "netfilter/engine/attachment.h"
 #include "netfilter/engine/engine.h"
 #include "netfilter/kernel/socket.h"

@@ -17,9 +17,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "kmod/core/handover.h"
-#include "inspector/datapath/interface.h"
+#include "inspector/machine/interface.h"
 #include "inspector/datapath/network.h"
-#include "inspector/datapath/sysctl.h"
+#include "inspector/machine/sysctl.h"
 
 int es_network_probe_kernel(struct es_conf_error *err)
 {

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/base/sockaddr.h"
-#include "inspector/datapath/sock_diag.h"
 #include "inspector/health/check.h"
+#include "inspector/machine/sock_diag.h"
 
 /* More than this between two looks is the daemon's own sleep. */
 #define ES_LOOK_MAX_MS 250

@@ -49,7 +49,7 @@ enum es_move_why {
  * @is_named: a plugin has said what @content is, and @name is only for people; there need be no @uri
  * @current: the node that has the connection; -1 before its first request
  * @why: of a decision that moves it, why; whoever asks the policy fills it in
- * @url_key: what the URL table knows an observed path as (content/url_table.h); 0 if its size is known for
+ * @url_key: what the URL table knows an observed path as (urls/url_table.h); 0 if its size is known for
  * sure
  * @size_bytes: of the response, 0 if not known; @cost: what serving it takes, in response packets (LVS-CAD
  * section 5.1), at least 1

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/wall.h"
-#include "inspector/datapath/close_apart.h"
+#include "inspector/machine/close_apart.h"
 #include "inspector/packet/packet.h"
 #include "inspector/program/internal.h"
 #include "kmod/core/headers.h"

@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
-#include "inspector/datapath/close_apart.h"
+#include "inspector/machine/close_apart.h"
 #include "inspector/program/internal.h"
 #include "libearshot/wire.h"
 

@@ -3,8 +3,8 @@
  * Membership in `status`: an object of its own, and more members in each of the nodes.
  */
 #include <string.h>
-#include "inspector/member/by_hand.h"
 #include "inspector/report/report.h"
+#include "inspector/self/by_hand.h"
 
 static const char *const state_names[] = {
 	[ES_NODE_UP] = "up",	 [ES_NODE_DRAINING] = "draining", [ES_NODE_DOWN] = "down",

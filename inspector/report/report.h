@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "inspector/config/config.h"
-#include "inspector/load/node_clocks.h"
+#include "inspector/peers/node_clocks.h"
 #include "kmod/core/flow.h"
 #include "kmod/core/track.h"
 #include "membership/group.h"
@@ -74,7 +74,7 @@ struct json_object *es_report_status(const struct es_report_status *status);
 const char *es_report_node_state(enum es_node_state state);
 
 /*
- * struct es_report_told - what nodes say of their settings (member/settings.h); @settings: NULL of one that
+ * struct es_report_told - what nodes say of their settings (self/settings.h); @settings: NULL of one that
  * does not count
  */
 struct es_report_told {

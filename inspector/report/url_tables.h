@@ -4,7 +4,7 @@
 
 /* The URL tables in `status`, in the shape of docs/json.md. */
 #include <json-c/json.h>
-#include "inspector/content/docroot.h"
+#include "inspector/urls/docroot.h"
 
 /* struct es_report_url_table - of one service; @path, @root: of its document root, if @has_root */
 struct es_report_url_table {

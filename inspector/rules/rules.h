@@ -31,9 +31,9 @@
  * A condition on the path looks at its normal form; a path without one (url_path.h) meets none of them.
  */
 #include "inspector/config/config.h"
-#include "inspector/content/url_table.h"
 #include "inspector/policy/policy.h"
 #include "inspector/rules/rates.h"
+#include "inspector/urls/url_table.h"
 
 struct es_rules;
 

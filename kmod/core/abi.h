@@ -141,11 +141,11 @@ _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
  * @served_epoch: the daemon's, for the next one: the last epoch that was in force here
  * @began_ns: CLOCK_MONOTONIC time since which this node takes handover messages, with windows that were empty
  * @mark, @poisons: the daemon's, for the next one (poison.h)
- * @was_deaf: the daemon's, for the next one: the clients' network is not heard (inspector/member/deaf.h)
+ * @was_deaf: the daemon's, for the next one: the clients' network is not heard (inspector/self/deaf.h)
  * @wall_before_ns, @wall_before_until_s: wall_offset_ns before the clock was set the last time, and until
  * when that counts, in CLOCK_MONOTONIC's seconds (wall.h)
  * @number_ns: the daemon's, for the next one: from what its messages are numbered
- * (inspector/load/own_clock.h)
+ * (inspector/peers/own_clock.h)
  * @began: what stamp each node's clock showed at began_ns, 0 if it has not told (es_handover_is_early())
  */
 struct es_state {

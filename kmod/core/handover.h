@@ -8,7 +8,7 @@
  *
  * Authentic: @mac is SipHash-2-4 over the header (with mac = 0) and the packet, under the cluster's handover
  * key. Fresh: @sequence counts up per (source, stream); the receiver keeps a window (replay.h). A sender that
- * starts anew begins at its number clock's seconds << 24, which never goes back (inspector/load/own_clock.h).
+ * starts anew begins at its number clock's seconds << 24, which never goes back (inspector/peers/own_clock.h).
  * And timely:
  * @sent is when it was sent; the window of a node that has just started is empty, and would take what
  * somebody has recorded. A message that was sent before that node's own start is not taken at all, see
@@ -18,7 +18,7 @@
 #include "tcp.h"
 
 #define ES_HANDOVER_MAGIC      0x45534831u /* "ESH1" */
-#define ES_LOADS_MAGIC	       0x45534c31u /* "ESL1": not for the datapath (inspector/load/exchange.h) */
+#define ES_LOADS_MAGIC	       0x45534c31u /* "ESL1": not for the datapath (inspector/peers/exchange.h) */
 #define ES_HANDOVER_VERSION    2
 #define ES_HANDOVER_PACKET_MAX 9000 /* bytes of the client's packet: one frame of a jumbo network */
 #define ES_STREAMS_MAX	       16   /* per node: one a worker, the last for the datapath's own NACKs */

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-earshot_fuzz(url earshot-content)
+earshot_fuzz(url earshot-urls)

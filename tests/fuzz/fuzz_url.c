@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inspector/content: a normalised path has nothing in it that could leave the tree, is its own normal form,
+ * inspector/urls: a normalised path has nothing in it that could leave the tree, is its own normal form,
  * and means what a naive second reading finds; looking it up never reads beside it.
  */
 #include "tests/fuzz/fuzz.h"
-#include "inspector/content/url_table.h"
+#include "inspector/urls/url_table.h"
 
 static struct es_url_table *table;
 static struct es_url_tree *config;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-earshot_unit_test(url_table earshot-content)
-earshot_unit_test(docroot earshot-content)
+earshot_unit_test(url_table earshot-urls)
+earshot_unit_test(docroot earshot-urls)
 earshot_unit_test(rules earshot-rules)
 earshot_unit_test(rules_affinity earshot-rules)
-earshot_unit_test(rates earshot-load-exchange)
+earshot_unit_test(rates earshot-peers)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "inspector/member/by_hand.h"
+#include "inspector/self/by_hand.h"
 
 #define SET_MS 1764060000000ULL
 

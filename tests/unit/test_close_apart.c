@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "inspector/datapath/close_apart.h"
+#include "inspector/machine/close_apart.h"
 
 #define LINGER_S 20
 #define MANY	 (ES_CLOSE_APART_MAX + 3)

@@ -6,7 +6,7 @@
 #include "cmocka_all.h"
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/member/cluster_link.h"
+#include "inspector/self/cluster_link.h"
 
 #define TICK_MS 20
 

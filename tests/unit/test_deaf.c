@@ -2,7 +2,7 @@
 /* When a node is deaf: what arrived, and what should have. */
 #include "cmocka_all.h"
 #include <string.h>
-#include "inspector/member/deaf.h"
+#include "inspector/self/deaf.h"
 
 #define EVERY_MS 125
 

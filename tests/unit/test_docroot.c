@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "inspector/content/docroot_internal.h"
+#include "inspector/urls/docroot_internal.h"
 
 static char root[64];
 static char said[512];

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/wall.h"
-#include "inspector/load/exchange.h"
+#include "inspector/peers/exchange.h"
 
 #define FLOOD 200 /* as many as a socket's buffer takes everywhere */
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "inspector/datapath/network.h"
-#include "inspector/datapath/solicited.h"
+#include "inspector/machine/solicited.h"
 
 static int is_apart;
 

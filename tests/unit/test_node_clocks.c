@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What the nodes' clocks are taken for. */
 #include "cmocka_all.h"
-#include "inspector/load/node_clocks.h"
+#include "inspector/peers/node_clocks.h"
 #include "kmod/core/handover.h"
 
 #define NOW_NS 1700000000000000000ULL

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Shares of time from the kernel's text. */
 #include "cmocka_all.h"
-#include "inspector/load/node_load.h"
+#include "inspector/peers/node_load.h"
 
 #define SECOND 1000000000ULL
 

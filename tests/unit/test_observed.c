@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/cluster/content_sync.h"
-#include "inspector/content/url_table.h"
 #include "inspector/daemon/observed.h"
+#include "inspector/urls/url_table.h"
 #include "kmod/core/track.h"
 #include "membership/number.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What a node makes of its own clock's being set. */
 #include "cmocka_all.h"
-#include "inspector/load/own_clock.h"
+#include "inspector/peers/own_clock.h"
 
 #define S      1000000000LL
 #define WALL   (1700000000ULL * (__u64)S)

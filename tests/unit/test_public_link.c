@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include "inspector/datapath/network.h"
-#include "inspector/member/public_link.h"
+#include "inspector/self/public_link.h"
 
 static const struct es_sipkey ring = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
 

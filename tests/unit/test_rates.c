@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "inspector/config/config.h"
-#include "inspector/load/rate_words.h"
+#include "inspector/peers/rate_words.h"
 
 #define MS  1000000ULL
 #define S   (1000 * MS)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "inspector/member/service_drains.h"
+#include "inspector/self/service_drains.h"
 #include "membership/node_state.h"
 
 static struct es_service_drain drain_of(const char *service, uint16_t state)

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include "inspector/member/serving.h"
+#include "inspector/self/serving.h"
 
 /* Who claims a place among the outliers serves: where that comes to nothing, he has not been away. */
 static void test_away(void **state)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "inspector/plugin/host.h"
-#include "inspector/member/settings.h"
+#include "inspector/self/settings.h"
 #include "membership/group.h"
 
 #define BASE                                                                                                 \

@@ -12,7 +12,7 @@
 
 #include "inspector/config/internal.h"
 #include "inspector/plugin/host.h"
-#include "inspector/member/settings.h"
+#include "inspector/self/settings.h"
 #include "membership/group.h"
 
 /* Has nearly every key. */

@@ -3,7 +3,7 @@
 #include "cmocka_all.h"
 #include <errno.h>
 #include <string.h>
-#include "inspector/load/snapshots.h"
+#include "inspector/peers/snapshots.h"
 
 static const struct es_keys keys = {.count = 1, .key = {{.handover = {.k0 = 1, .k1 = 2}}}};
 static const struct es_keys others = {.count = 1, .key = {{.handover = {.k0 = 1, .k1 = 3}}}};

@@ -16,7 +16,7 @@
 
 #include "inspector/base/sockaddr.h"
 #include "inspector/datapath/network.h"
-#include "inspector/datapath/sock_diag.h"
+#include "inspector/machine/sock_diag.h"
 #include "kmod/core/load.h"
 
 #define NEXT(address) ((address).b[15]++)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspector/content/url_table.h"
+#include "inspector/urls/url_table.h"
 
 static void check_normal(const char *path, const char *expected)
 {

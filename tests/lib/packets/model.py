@@ -406,7 +406,7 @@ class Takes:
 
 @dataclass
 class Evidence:
-    """What an inspecting node tells another one of a request that it gave to it (inspector/load/exchange.h)."""
+    """What an inspecting node tells another one of a request that it gave to it (inspector/peers/exchange.h)."""
     service: str
     address: int
     prefix: int
@@ -424,7 +424,7 @@ class Evidence:
 
 @dataclass
 class Loads:
-    """What a node says of itself to the others (inspector/load/exchange.h)."""
+    """What a node says of itself to the others (inspector/peers/exchange.h)."""
     source: int = 1
     sequence: int = 0
     connections: int = 0
