@@ -219,7 +219,7 @@ enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_N
 #define ES_CONF_STATUS_WORDS ((ES_CONF_STATUS_MAX + 64) / 64)
 
 /**
- * struct es_conf_check - how the daemon finds out whether the node's own server works (health/check.h)
+ * struct es_conf_check - how the daemon finds out whether the node's own server works (health/server_check.h)
  * @host: "": the service's address; @right: a bit for each status that is right, whether @expect or @statuses says so
  */
 struct es_conf_check {

@@ -35,7 +35,7 @@ static void on_rest(struct ev_loop *loop, struct ev_io *io, int events)
 	(void)loop;
 	(void)events;
 	ev_io_stop(loop, io); /* before the descriptor is closed */
-	if (es_check_rest(&c->check))
+	if (es_server_check_rest(&c->check))
 		ev_io_start(loop, io);
 	else
 		rest_stop(c);
@@ -48,7 +48,7 @@ static void on_rest_limit(struct ev_loop *loop, struct ev_timer *timer, int even
 	(void)loop;
 	(void)events;
 	rest_stop(c);
-	es_check_rest_end(&c->check);
+	es_server_check_rest_end(&c->check);
 }
 
 static void rest_start(struct es_daemon_check *c)
@@ -57,25 +57,25 @@ static void rest_start(struct es_daemon_check *c)
 		return;
 	ev_io_set(&c->rest, c->check.rest_fd, EV_READ);
 	ev_io_start(c->checks->loop, &c->rest);
-	ev_timer_set(&c->rest_limit, ES_CHECK_REST_S, 0);
+	ev_timer_set(&c->rest_limit, ES_SERVER_CHECK_REST_S, 0);
 	ev_timer_start(c->checks->loop, &c->rest_limit);
 }
 
-static void finish(struct es_daemon_check *c, enum es_check_result result)
+static void finish(struct es_daemon_check *c, enum es_server_check_result result)
 {
 	const struct es_conf_check *conf = &c->check.conf;
-	int passed = result == ES_CHECK_PASSED, was_refused = c->is_refused;
+	int passed = result == ES_SERVER_CHECK_PASSED, was_refused = c->is_refused;
 
 	c->is_running = 0;
 	rest_start(c);
 	if (passed)
 		c->duration_s = c->check.duration_s;
 	again_in(c, conf->interval_ms / 1e3);
-	if (result == ES_CHECK_QUEUED)
+	if (result == ES_SERVER_CHECK_QUEUED)
 		return;
 	c->is_refused = !passed && c->check.is_refused;
 	/* The verdict may be the same, but another check fails for another reason. */
-	if (!es_verdict_add(&c->verdict, passed, conf->rise, conf->fall) &&
+	if (!es_streak_add(&c->verdict, passed, conf->rise, conf->fall) &&
 	    (!c->verdict.is_down || passed || (was_refused == c->is_refused && !c->is_other)))
 		return;
 	c->is_other = 0;
@@ -87,17 +87,17 @@ static void finish(struct es_daemon_check *c, enum es_check_result result)
 static void go_on(struct es_daemon_check *c)
 {
 	struct ev_loop *loop = c->checks->loop;
-	enum es_check_result result;
+	enum es_server_check_result result;
 
 	ev_io_stop(loop, &c->io); /* before the descriptor is closed */
-	result = es_check_step(&c->check, es_clock_now_ns());
-	if (result != ES_CHECK_PENDING) {
+	result = es_server_check_step(&c->check, es_clock_now_ns());
+	if (result != ES_SERVER_CHECK_PENDING) {
 		finish(c, result);
 		return;
 	}
 	/* By TCP no event tells of what is accepted. */
-	if (es_check_wants_write(&c->check) || es_conf_check_is_http(&c->check.conf)) {
-		ev_io_set(&c->io, c->check.fd, es_check_wants_write(&c->check) ? EV_WRITE : EV_READ);
+	if (es_server_check_wants_write(&c->check) || es_conf_check_is_http(&c->check.conf)) {
+		ev_io_set(&c->io, c->check.fd, es_server_check_wants_write(&c->check) ? EV_WRITE : EV_READ);
 		ev_io_start(loop, &c->io);
 	}
 	again_in(c, c->look_s);
@@ -125,15 +125,15 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	if (!c->is_running && !listens(c)) {
 		/* Whatever listens next is another server. */
 		rest_stop(c);
-		es_check_end(&c->check);
-		es_verdict_presume(&c->verdict, 0);
+		es_server_check_end(&c->check);
+		es_streak_presume(&c->verdict, 0);
 		again_in(c, c->check.conf.interval_ms / 1e3);
 		return;
 	}
 	if (!c->is_running) {
 		ev_io_stop(loop, &c->io);
 		rest_stop(c);
-		es_check_begin(&c->check, es_clock_now_ns());
+		es_server_check_begin(&c->check, es_clock_now_ns());
 		c->is_running = 1;
 		c->look_s = LOOK_FIRST_S;
 	}
@@ -146,7 +146,7 @@ static void prepare(struct es_daemon_checks *checks, const struct es_conf_servic
 	*c = (struct es_daemon_check){
 		.checks = checks, .service = service, .family = family, .duration_s = NAN};
 	memcpy(c->name, conf->name, sizeof(c->name));
-	es_check_init(&c->check, conf, es_conf_service_of(conf, family));
+	es_server_check_init(&c->check, conf, es_conf_service_of(conf, family));
 	ev_init(&c->timer, on_timer);
 	ev_init(&c->io, on_io);
 	ev_init(&c->rest, on_rest);
@@ -178,7 +178,7 @@ static void inherit(struct es_daemon_check *c, const struct es_daemon_check *bef
 	if (asks_the_same(c, before))
 		c->verdict = before->verdict;
 	else if (before->check.conf.type == ES_CONF_CHECK_NONE || before->verdict.is_known)
-		es_verdict_presume(&c->verdict, before->verdict.is_down);
+		es_streak_presume(&c->verdict, before->verdict.is_down);
 	c->is_other = !asks_the_same(c, before);
 	c->is_refused = before->is_refused;
 	c->fell_ns = before->fell_ns;
@@ -206,7 +206,7 @@ static void stop(struct es_daemon_checks *checks)
 		ev_io_stop(checks->loop, &c->io);
 		ev_timer_stop(checks->loop, &c->timer);
 		rest_stop(c);
-		es_check_end(&c->check);
+		es_server_check_end(&c->check);
 	}
 	free(checks->of);
 	checks->of = NULL;

@@ -3,14 +3,14 @@
 #define ES_DAEMON_CHECKS_H
 
 /*
- * Checks the servers of this node (health/check.h), each service's at its own pace, on the control thread, which never
+ * Checks the servers of this node (health/server_check.h), each service's at its own pace, on the control thread, which never
  * waits for one. A service for which nothing listens is not checked: it is known to be down (self/serving.h), and up
  * again as soon as something does. Until its first check is over, one that listens is neither up nor down.
  */
 #include <ev.h>
-#include "inspector/health/check.h"
 #include "inspector/health/place.h"
-#include "inspector/health/verdict.h"
+#include "inspector/health/server_check.h"
+#include "inspector/health/streak.h"
 
 struct es_daemon_checks;
 
@@ -18,25 +18,25 @@ struct es_daemon_checks;
  * struct es_daemon_check - of one address of a service
  * @why: what the last check said before the verdict fell, at @fell_ns; @duration_s: NAN before one has passed
  * @is_other: something else was asked when it said so
- * @is_refused: and the last one failed as struct es_check has it
+ * @is_refused: and the last one failed as struct es_server_check has it
  */
 struct es_daemon_check {
 	struct es_daemon_checks *checks;
 	unsigned int service;
 	unsigned int family; /* as es_conf_service_of() has it */
 	char name[ES_CONF_NAME_SIZE];
-	struct es_check check;
-	struct es_verdict verdict;
+	struct es_server_check check;
+	struct es_streak verdict;
 	int is_running;
 	int is_refused;
 	int is_other;
 	unsigned long long fell_ns;
 	double look_s;
 	double duration_s;
-	char why[sizeof(((struct es_check *)0)->why)];
+	char why[sizeof(((struct es_server_check *)0)->why)];
 	struct ev_timer timer;
 	struct ev_io io;
-	struct ev_io rest; /* es_check_rest() */
+	struct ev_io rest; /* es_server_check_rest() */
 	struct ev_timer rest_limit;
 };
 

@@ -9,31 +9,31 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/base/sockaddr.h"
-#include "inspector/health/check.h"
-#include "inspector/health/verdict.h"
+#include "inspector/health/server_check.h"
+#include "inspector/health/streak.h"
 
 static void test_rise_and_fall(void **state)
 {
-	struct es_verdict v = {};
+	struct es_streak v = {};
 
 	(void)state;
-	assert_true(es_verdict_add(&v, 1, 2, 3) && !v.is_down);
+	assert_true(es_streak_add(&v, 1, 2, 3) && !v.is_down);
 	for (int i = 0; i < 10; i++) { /* never three in a row */
-		assert_false(es_verdict_add(&v, 0, 2, 3));
-		assert_false(es_verdict_add(&v, 0, 2, 3));
-		assert_false(es_verdict_add(&v, 1, 2, 3));
+		assert_false(es_streak_add(&v, 0, 2, 3));
+		assert_false(es_streak_add(&v, 0, 2, 3));
+		assert_false(es_streak_add(&v, 1, 2, 3));
 		assert_false(v.is_down);
 	}
-	assert_false(es_verdict_add(&v, 0, 2, 3));
-	assert_false(es_verdict_add(&v, 0, 2, 3));
-	assert_true(es_verdict_add(&v, 0, 2, 3) && v.is_down);
+	assert_false(es_streak_add(&v, 0, 2, 3));
+	assert_false(es_streak_add(&v, 0, 2, 3));
+	assert_true(es_streak_add(&v, 0, 2, 3) && v.is_down);
 	for (int i = 0; i < 10; i++) {
-		assert_false(es_verdict_add(&v, 1, 2, 3));
-		assert_false(es_verdict_add(&v, 0, 2, 3));
+		assert_false(es_streak_add(&v, 1, 2, 3));
+		assert_false(es_streak_add(&v, 0, 2, 3));
 		assert_true(v.is_down);
 	}
-	assert_false(es_verdict_add(&v, 1, 2, 3));
-	assert_true(es_verdict_add(&v, 1, 2, 3) && !v.is_down);
+	assert_false(es_streak_add(&v, 1, 2, 3));
+	assert_true(es_streak_add(&v, 1, 2, 3) && !v.is_down);
 }
 
 /* Before anything is known, one check decides; and so it does where something is only presumed. */
@@ -41,17 +41,17 @@ static void test_first_decides(void **state)
 {
 	(void)state;
 	for (int passed = 0; passed < 2; passed++) {
-		struct es_verdict v = {};
+		struct es_streak v = {};
 
 		assert_false(v.is_known);
-		assert_true(es_verdict_add(&v, passed, 2, 3));
+		assert_true(es_streak_add(&v, passed, 2, 3));
 		assert_true(v.is_known && v.is_down == !passed);
 		for (int is_down = 0; is_down < 2; is_down++) {
-			es_verdict_presume(&v, is_down);
+			es_streak_presume(&v, is_down);
 			assert_true(v.is_known && v.is_down == is_down);
-			assert_int_equal(es_verdict_add(&v, passed, 2, 3), passed == is_down);
+			assert_int_equal(es_streak_add(&v, passed, 2, 3), passed == is_down);
 			assert_int_equal(v.is_down, !passed);
-			assert_false(es_verdict_add(&v, !passed, 2, 3)); /* no second one does */
+			assert_false(es_streak_add(&v, !passed, 2, 3)); /* no second one does */
 			assert_int_equal(v.is_down, !passed);
 		}
 	}
@@ -69,7 +69,7 @@ static struct family v6 = {{.b = {[15] = 1}}, "[::1]"};
 struct world {
 	const struct family *family;
 	int listener;
-	struct es_check check;
+	struct es_server_check check;
 	unsigned long long now_ns;
 };
 
@@ -98,7 +98,7 @@ static int set_up(void **state)
 	assert_return_code(listen(w.listener, 8), 0);
 	getsockname(w.listener, &own.sa, &len);
 	service.port = es_sockaddr_port(&own);
-	es_check_init(&w.check, &service, &family->address);
+	es_server_check_init(&w.check, &service, &family->address);
 	return 0;
 }
 
@@ -116,21 +116,21 @@ static int tear_down(void **state)
 {
 	struct world *w = *state;
 
-	es_check_end(&w->check);
+	es_server_check_end(&w->check);
 	if (w->listener >= 0)
 		close(w->listener);
 	return 0;
 }
 
 /* The clock goes on in steps, while real time is left for the kernel. */
-static enum es_check_result run(struct world *w)
+static enum es_server_check_result run(struct world *w)
 {
-	enum es_check_result result = ES_CHECK_PENDING;
+	enum es_server_check_result result = ES_SERVER_CHECK_PENDING;
 
-	for (int i = 0; i < 100 && result == ES_CHECK_PENDING; i++) {
+	for (int i = 0; i < 100 && result == ES_SERVER_CHECK_PENDING; i++) {
 		poll(NULL, 0, 1);
 		w->now_ns += 100000000;
-		result = es_check_step(&w->check, w->now_ns);
+		result = es_server_check_step(&w->check, w->now_ns);
 	}
 	return result;
 }
@@ -148,9 +148,9 @@ static void test_accepted(void **state)
 	struct world *w = begin(state);
 	int fd;
 
-	es_check_begin(&w->check, w->now_ns);
+	es_server_check_begin(&w->check, w->now_ns);
 	fd = take(w);
-	assert_int_equal(run(w), ES_CHECK_PASSED);
+	assert_int_equal(run(w), ES_SERVER_CHECK_PASSED);
 	assert_true(w->check.fd < 0 && !w->check.why[0]);
 	close(fd);
 }
@@ -163,26 +163,26 @@ static void test_hangs(void **state)
 	int fd;
 
 	for (int i = 0; i < 5; i++) {
-		es_check_begin(&w->check, w->now_ns);
-		assert_int_equal(run(w), ES_CHECK_FAILED);
+		es_server_check_begin(&w->check, w->now_ns);
+		assert_int_equal(run(w), ES_SERVER_CHECK_FAILED);
 		assert_non_null(strstr(w->check.why, "accepts no connection"));
 		assert_false(w->check.is_refused);
 		w->now_ns += 1000000000;
 	}
 	fd = take(w);
 	assert_int_equal(poll(&more, 1, 20), 0);
-	es_check_begin(&w->check, w->now_ns);
-	assert_int_equal(run(w), ES_CHECK_PASSED);
+	es_server_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run(w), ES_SERVER_CHECK_PASSED);
 	close(fd);
 	/* One that takes it and ends it at once has taken it. */
-	es_check_begin(&w->check, w->now_ns);
-	assert_int_equal(es_check_step(&w->check, w->now_ns), ES_CHECK_PENDING);
+	es_server_check_begin(&w->check, w->now_ns);
+	assert_int_equal(es_server_check_step(&w->check, w->now_ns), ES_SERVER_CHECK_PENDING);
 	close(take(w));
-	assert_int_equal(run(w), ES_CHECK_PASSED);
+	assert_int_equal(run(w), ES_SERVER_CHECK_PASSED);
 	/* From then on, as at first. */
-	es_check_begin(&w->check, w->now_ns);
+	es_server_check_begin(&w->check, w->now_ns);
 	fd = take(w);
-	assert_int_equal(run(w), ES_CHECK_PASSED);
+	assert_int_equal(run(w), ES_SERVER_CHECK_PASSED);
 	close(fd);
 }
 
@@ -192,11 +192,11 @@ static void test_sleeps(void **state)
 	struct world *w = begin(state);
 	int fd;
 
-	es_check_begin(&w->check, w->now_ns);
+	es_server_check_begin(&w->check, w->now_ns);
 	w->now_ns += 100000000000ULL;
-	assert_int_equal(es_check_step(&w->check, w->now_ns), ES_CHECK_PENDING);
+	assert_int_equal(es_server_check_step(&w->check, w->now_ns), ES_SERVER_CHECK_PENDING);
 	fd = take(w);
-	assert_int_equal(run(w), ES_CHECK_PASSED);
+	assert_int_equal(run(w), ES_SERVER_CHECK_PASSED);
 	close(fd);
 }
 
@@ -206,8 +206,8 @@ static void test_refused(void **state)
 
 	close(w->listener);
 	w->listener = -1;
-	es_check_begin(&w->check, w->now_ns);
-	assert_int_equal(run(w), ES_CHECK_FAILED);
+	es_server_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run(w), ES_SERVER_CHECK_FAILED);
 	assert_non_null(strstr(w->check.why, "refused"));
 	assert_true(w->check.is_refused);
 }
@@ -233,12 +233,12 @@ static void test_accepted_at_once(void **state)
 
 	assert_int_equal(pthread_create(&server, NULL, accept_at_once, &w->listener), 0);
 	for (int i = 0; i < 2000; i++) {
-		enum es_check_result result = ES_CHECK_PENDING;
+		enum es_server_check_result result = ES_SERVER_CHECK_PENDING;
 
-		es_check_begin(&w->check, w->now_ns);
-		for (int k = 0; k < 100000 && result == ES_CHECK_PENDING; k++)
-			result = es_check_step(&w->check, w->now_ns);
-		if (result != ES_CHECK_PASSED)
+		es_server_check_begin(&w->check, w->now_ns);
+		for (int k = 0; k < 100000 && result == ES_SERVER_CHECK_PENDING; k++)
+			result = es_server_check_step(&w->check, w->now_ns);
+		if (result != ES_SERVER_CHECK_PASSED)
 			fail_msg("check %d: %d, %s", i, result, w->check.why);
 	}
 	shutdown(w->listener, SHUT_RDWR);
@@ -246,18 +246,18 @@ static void test_accepted_at_once(void **state)
 }
 
 /* Returns the check's result; @answer: NULL: none. */
-static enum es_check_result ask(struct world *w, unsigned int expect, const char *answer)
+static enum es_server_check_result ask(struct world *w, unsigned int expect, const char *answer)
 {
-	enum es_check_result result;
+	enum es_server_check_result result;
 	char request[512] = "", expected[64];
 	int fd;
 
 	w->check.conf.type = ES_CONF_CHECK_HTTP;
 	memset(w->check.conf.right, 0, sizeof(w->check.conf.right));
 	es_conf_status_add(&w->check.conf, expect ? expect : 200, expect ? expect : 399);
-	es_check_begin(&w->check, w->now_ns);
+	es_server_check_begin(&w->check, w->now_ns);
 	fd = take(w);
-	assert_int_equal(es_check_step(&w->check, w->now_ns), ES_CHECK_PENDING);
+	assert_int_equal(es_server_check_step(&w->check, w->now_ns), ES_SERVER_CHECK_PENDING);
 	assert_true(recv(fd, request, sizeof(request) - 1, 0) > 0);
 	snprintf(expected, sizeof(expected), "GET /alive HTTP/1.1\r\nHost: %s\r\n", w->family->host);
 	assert_int_equal(strncmp(request, expected, strlen(expected)), 0);
@@ -272,14 +272,14 @@ static void test_http(void **state)
 {
 	struct world *w = begin(state);
 
-	assert_int_equal(ask(w, 0, "HTTP/1.1 200 OK\r\n\r\n"), ES_CHECK_PASSED);
-	assert_int_equal(ask(w, 0, "HTTP/1.1 304 Not Modified\r\n\r\n"), ES_CHECK_PASSED);
-	assert_int_equal(ask(w, 404, "HTTP/1.1 404 Not Found\r\n\r\n"), ES_CHECK_PASSED);
-	assert_int_equal(ask(w, 0, "HTTP/1.1 500 Oops\r\n\r\n"), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 0, "HTTP/1.1 200 OK\r\n\r\n"), ES_SERVER_CHECK_PASSED);
+	assert_int_equal(ask(w, 0, "HTTP/1.1 304 Not Modified\r\n\r\n"), ES_SERVER_CHECK_PASSED);
+	assert_int_equal(ask(w, 404, "HTTP/1.1 404 Not Found\r\n\r\n"), ES_SERVER_CHECK_PASSED);
+	assert_int_equal(ask(w, 0, "HTTP/1.1 500 Oops\r\n\r\n"), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the answer to GET /alive is 500");
-	assert_int_equal(ask(w, 204, "HTTP/1.0 200 OK\r\n\r\n"), ES_CHECK_FAILED);
-	assert_int_equal(ask(w, 0, "220 mail.example ESMTP\r\n"), ES_CHECK_FAILED);
-	assert_int_equal(ask(w, 0, NULL), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 204, "HTTP/1.0 200 OK\r\n\r\n"), ES_SERVER_CHECK_FAILED);
+	assert_int_equal(ask(w, 0, "220 mail.example ESMTP\r\n"), ES_SERVER_CHECK_FAILED);
+	assert_int_equal(ask(w, 0, NULL), ES_SERVER_CHECK_FAILED);
 	assert_non_null(strstr(w->check.why, "no answer within 1000 ms"));
 }
 
@@ -292,22 +292,23 @@ static void test_interim(void **state)
 	assert_int_equal(ask(w, 0,
 			     "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
 			     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
-			 ES_CHECK_PASSED);
-	assert_int_equal(ask(w, 0, "HTTP/1.1 100\n\nHTTP/1.1 200 OK\n\n"), ES_CHECK_PASSED);
+			 ES_SERVER_CHECK_PASSED);
+	assert_int_equal(ask(w, 0, "HTTP/1.1 100\n\nHTTP/1.1 200 OK\n\n"), ES_SERVER_CHECK_PASSED);
 	assert_int_equal(ask(w, 0, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 500 Oops\r\n\r\n"),
-			 ES_CHECK_FAILED);
+			 ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the answer to GET /alive is 500");
-	assert_int_equal(ask(w, 0, "HTTP/1.1 103 Early Hints\r\n\r\n220 mail.example\r\n"), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 0, "HTTP/1.1 103 Early Hints\r\n\r\n220 mail.example\r\n"),
+			 ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the answer is not HTTP/1.x");
 	assert_int_equal(ask(w, 0, "HTTP/1.1 101 Switching Protocols\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
-			 ES_CHECK_FAILED);
+			 ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the answer to GET /alive is 101");
-	assert_int_equal(ask(w, 0, "HTTP/1.1 103 Early Hints\r\n\r\n"), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 0, "HTTP/1.1 103 Early Hints\r\n\r\n"), ES_SERVER_CHECK_FAILED);
 	assert_non_null(strstr(w->check.why, "no answer within 1000 ms"));
 	memset(endless, 'x', sizeof(endless) - 1);
 	for (size_t i = 0; i < strlen("HTTP/1.1 103 "); i++)
 		endless[i] = "HTTP/1.1 103 "[i];
-	assert_int_equal(ask(w, 0, endless), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 0, endless), ES_SERVER_CHECK_FAILED);
 	assert_non_null(strstr(w->check.why, "informational"));
 }
 
@@ -334,25 +335,25 @@ static void test_tcp_ends(void **state)
 	int fd;
 
 	for (int speaks = 0; speaks < 2; speaks++) {
-		es_check_begin(&w->check, w->now_ns);
+		es_server_check_begin(&w->check, w->now_ns);
 		fd = take(w);
 		if (speaks)
 			assert_int_equal(send(fd, "220 mail.example\r\n", 18, 0), 18);
-		assert_int_equal(run(w), ES_CHECK_PASSED);
+		assert_int_equal(run(w), ES_SERVER_CHECK_PASSED);
 		assert_int_equal(end_of(fd), 0);
-		assert_true(es_check_rest(&w->check));
+		assert_true(es_server_check_rest(&w->check));
 		close(fd);
 		poll(NULL, 0, 10);
-		assert_false(es_check_rest(&w->check));
+		assert_false(es_server_check_rest(&w->check));
 		assert_true(w->check.rest_fd < 0);
 	}
 	/* One that does not end it is not waited for for ever. */
-	es_check_begin(&w->check, w->now_ns);
+	es_server_check_begin(&w->check, w->now_ns);
 	fd = take(w);
-	assert_int_equal(run(w), ES_CHECK_PASSED);
+	assert_int_equal(run(w), ES_SERVER_CHECK_PASSED);
 	assert_int_equal(end_of(fd), 0);
-	assert_true(es_check_rest(&w->check));
-	es_check_begin(&w->check, w->now_ns);
+	assert_true(es_server_check_rest(&w->check));
+	es_server_check_begin(&w->check, w->now_ns);
 	assert_true(w->check.rest_fd < 0);
 	poll(NULL, 0, 10);
 	assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), -1);
@@ -364,15 +365,16 @@ static void test_http_ends(void **state)
 	static const struct {
 		const char *head;
 		size_t body;
-		enum es_check_result result;
+		enum es_server_check_result result;
 		int end;
 	} cases[] = {
-		{"HTTP/1.1 200 OK\r\n\r\n", 0, ES_CHECK_PASSED, 0},
-		{"HTTP/1.1 200 OK\r\n\r\n", 100000, ES_CHECK_PASSED, 0},
-		{"HTTP/1.1 503 No\r\n\r\n", 100000, ES_CHECK_FAILED, 0},
-		{"HTTP/1.1 200 OK\r\n\r\n", 2 * ES_CHECK_REST_BYTES, ES_CHECK_PASSED, -ECONNRESET},
+		{"HTTP/1.1 200 OK\r\n\r\n", 0, ES_SERVER_CHECK_PASSED, 0},
+		{"HTTP/1.1 200 OK\r\n\r\n", 100000, ES_SERVER_CHECK_PASSED, 0},
+		{"HTTP/1.1 503 No\r\n\r\n", 100000, ES_SERVER_CHECK_FAILED, 0},
+		{"HTTP/1.1 200 OK\r\n\r\n", 2 * ES_SERVER_CHECK_REST_BYTES, ES_SERVER_CHECK_PASSED,
+		 -ECONNRESET},
 	};
-	static char body[2 * ES_CHECK_REST_BYTES];
+	static char body[2 * ES_SERVER_CHECK_REST_BYTES];
 	struct world *w = begin(state);
 	char request[512];
 
@@ -382,9 +384,9 @@ static void test_http_ends(void **state)
 		size_t sent = 0;
 		int fd, rc = 0;
 
-		es_check_begin(&w->check, w->now_ns);
+		es_server_check_begin(&w->check, w->now_ns);
 		fd = take(w);
-		assert_int_equal(es_check_step(&w->check, w->now_ns), ES_CHECK_PENDING);
+		assert_int_equal(es_server_check_step(&w->check, w->now_ns), ES_SERVER_CHECK_PENDING);
 		assert_true(recv(fd, request, sizeof(request), 0) > 0);
 		assert_true(send(fd, cases[i].head, strlen(cases[i].head), 0) > 0);
 		assert_int_equal(run(w), cases[i].result);
@@ -393,10 +395,10 @@ static void test_http_ends(void **state)
 
 			rc = now < 0 && errno != EAGAIN ? -errno : 0;
 			sent += now > 0 ? (size_t)now : 0;
-			es_check_rest(&w->check);
+			es_server_check_rest(&w->check);
 		}
 		shutdown(fd, SHUT_WR);
-		for (int k = 0; k < 100 && es_check_rest(&w->check); k++)
+		for (int k = 0; k < 100 && es_server_check_rest(&w->check); k++)
 			poll(NULL, 0, 1);
 		assert_true(w->check.rest_fd < 0);
 		if (!rc)
@@ -428,16 +430,16 @@ static void reset(int fd)
 }
 
 /* As run(); behind each step, a connection that waits at @accepts is accepted, if it is one, and one of @resets ended. */
-static enum es_check_result run_beside(struct world *w, int accepts, int *resets, int count)
+static enum es_server_check_result run_beside(struct world *w, int accepts, int *resets, int count)
 {
-	enum es_check_result result = ES_CHECK_PENDING;
+	enum es_server_check_result result = ES_SERVER_CHECK_PENDING;
 
-	for (int i = 0; i < 100 && result == ES_CHECK_PENDING; i++) {
+	for (int i = 0; i < 100 && result == ES_SERVER_CHECK_PENDING; i++) {
 		struct pollfd there = {.fd = accepts, .events = POLLIN};
 
 		poll(NULL, 0, 1);
 		w->now_ns += 100000000;
-		result = es_check_step(&w->check, w->now_ns);
+		result = es_server_check_step(&w->check, w->now_ns);
 		if (accepts >= 0 && i < 3 && poll(&there, 1, 0) == 1)
 			close(accept(accepts, NULL, NULL));
 		if (i < count)
@@ -455,21 +457,21 @@ static void test_queue_moves(void **state)
 	w->check.conf.type = ES_CONF_CHECK_TCP;
 	for (int i = 0; i < 7; i++)
 		client[i] = connect_to(w->listener);
-	es_check_begin(&w->check, w->now_ns);
-	assert_int_equal(run_beside(w, w->listener, NULL, 0), ES_CHECK_QUEUED);
-	es_check_begin(&w->check, w->now_ns);
-	assert_int_equal(run_beside(w, w->listener, NULL, 0), ES_CHECK_QUEUED);
+	es_server_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run_beside(w, w->listener, NULL, 0), ES_SERVER_CHECK_QUEUED);
+	es_server_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run_beside(w, w->listener, NULL, 0), ES_SERVER_CHECK_QUEUED);
 	/* From here on nobody accepts, whatever clients do: who gives up waits all the same, and others come. */
 	client[7] = connect_to(w->listener);
-	es_check_begin(&w->check, w->now_ns);
-	assert_int_equal(run_beside(w, -1, client, 8), ES_CHECK_FAILED);
+	es_server_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run_beside(w, -1, client, 8), ES_SERVER_CHECK_FAILED);
 	assert_non_null(strstr(w->check.why, "accepts no connection"));
-	es_check_begin(&w->check, w->now_ns);
-	assert_int_equal(run(w), ES_CHECK_FAILED);
+	es_server_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run(w), ES_SERVER_CHECK_FAILED);
 	close(take(w));
 	fd = take(w); /* the check's */
-	es_check_begin(&w->check, w->now_ns);
-	assert_int_equal(run(w), ES_CHECK_PASSED);
+	es_server_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run(w), ES_SERVER_CHECK_PASSED);
 	close(fd);
 }
 
@@ -491,12 +493,12 @@ static void test_other_queue_moves(void **state)
 	}
 	w->check.port = es_sockaddr_port(&own);
 	w->check.conf.type = ES_CONF_CHECK_TCP;
-	es_check_begin(&w->check, w->now_ns);
+	es_server_check_begin(&w->check, w->now_ns);
 	there = (struct pollfd){.fd = listener[0], .events = POLLIN};
 	hangs = poll(&there, 1, 20) != 1;
 	for (int i = 0; i < 24; i++)
 		client[i] = connect_to(listener[0]);
-	assert_int_equal(run_beside(w, listener[!hangs], NULL, 0), ES_CHECK_FAILED);
+	assert_int_equal(run_beside(w, listener[!hangs], NULL, 0), ES_SERVER_CHECK_FAILED);
 	assert_non_null(strstr(w->check.why, "accepts no connection"));
 	for (int i = 0; i < 24; i++)
 		close(client[i]);
@@ -512,20 +514,20 @@ static void test_answers_late(void **state)
 	w->check.conf.type = ES_CONF_CHECK_HTTP;
 	es_conf_status_add(&w->check.conf, 200, 399);
 	for (int answers = 0; answers < 2; answers++) {
-		enum es_check_result result = ES_CHECK_PENDING;
+		enum es_server_check_result result = ES_SERVER_CHECK_PENDING;
 		int fd = -1;
 
-		es_check_begin(&w->check, w->now_ns);
-		for (int i = 0; i < 30 && result == ES_CHECK_PENDING; i++) {
+		es_server_check_begin(&w->check, w->now_ns);
+		for (int i = 0; i < 30 && result == ES_SERVER_CHECK_PENDING; i++) {
 			if (i == 8)
 				fd = take(w);
 			if (i == 16 && answers)
 				assert_true(send(fd, "HTTP/1.1 200 OK\r\n\r\n", 19, 0) > 0);
 			poll(NULL, 0, 1);
 			w->now_ns += 100000000;
-			result = es_check_step(&w->check, w->now_ns);
+			result = es_server_check_step(&w->check, w->now_ns);
 		}
-		assert_int_equal(result, answers ? ES_CHECK_PASSED : ES_CHECK_FAILED);
+		assert_int_equal(result, answers ? ES_SERVER_CHECK_PASSED : ES_SERVER_CHECK_FAILED);
 		if (!answers)
 			assert_non_null(strstr(w->check.why, "no answer within 1000 ms"));
 		close(fd);

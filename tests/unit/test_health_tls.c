@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/base/sockaddr.h"
-#include "inspector/health/check.h"
+#include "inspector/health/server_check.h"
 
 /* What the server does with whoever does not begin with TLS, or with all. */
 enum manner {
@@ -37,7 +37,7 @@ struct server {
 
 struct world {
 	struct server server;
-	struct es_check check;
+	struct es_server_check check;
 	unsigned long long now_ns;
 	char ca_file[64];
 };
@@ -164,7 +164,7 @@ static int set_up(void **state)
 					       .interval_ms = 1000,
 					       .timeout_ms = 1000};
 	es_conf_status_add(&service.check, 200, 399);
-	es_check_init(&w.check, &service, &local);
+	es_server_check_init(&w.check, &service, &local);
 	assert_int_equal(pthread_create(&w.server.thread, NULL, run_server, &w.server), 0);
 	*state = &w;
 	return 0;
@@ -174,7 +174,7 @@ static int tear_down(void **state)
 {
 	struct world *w = *state;
 
-	es_check_end(&w->check);
+	es_server_check_end(&w->check);
 	shutdown(w->server.listener, SHUT_RDWR);
 	pthread_join(w->server.thread, NULL);
 	close(w->server.listener);
@@ -184,18 +184,18 @@ static int tear_down(void **state)
 }
 
 /* As the daemon does: a step when there is something to do. Its clock runs as fast as real time, or @faster. */
-static enum es_check_result ask(struct world *w, unsigned int faster)
+static enum es_server_check_result ask(struct world *w, unsigned int faster)
 {
-	enum es_check_result result = ES_CHECK_PENDING;
+	enum es_server_check_result result = ES_SERVER_CHECK_PENDING;
 
-	es_check_begin(&w->check, w->now_ns);
-	for (int i = 0; i < 5000 && result == ES_CHECK_PENDING; i++) {
+	es_server_check_begin(&w->check, w->now_ns);
+	for (int i = 0; i < 5000 && result == ES_SERVER_CHECK_PENDING; i++) {
 		struct pollfd there = {.fd = w->check.fd,
-				       .events = es_check_wants_write(&w->check) ? POLLOUT : POLLIN};
+				       .events = es_server_check_wants_write(&w->check) ? POLLOUT : POLLIN};
 
 		poll(&there, 1, 1);
 		w->now_ns += 1000000ULL * faster;
-		result = es_check_step(&w->check, w->now_ns);
+		result = es_server_check_step(&w->check, w->now_ns);
 	}
 	return result;
 }
@@ -212,22 +212,22 @@ static void test_passes(void **state)
 	/* Whoever has issued its certificate, and for whom. */
 	host_set(w, "other.example:8443");
 	for (int i = 0; i < 3; i++)
-		if (ask(w, 1) != ES_CHECK_PASSED)
+		if (ask(w, 1) != ES_SERVER_CHECK_PASSED)
 			fail_msg("%s", w->check.why);
 	assert_string_equal(w->server.name, "other.example");
 	assert_non_null(strstr(w->server.request, "GET /alive HTTP/1.1\r\nHost: other.example:8443\r\n"));
 	assert_true(w->check.duration_s > 0);
 	snprintf(w->check.conf.body, sizeof(w->check.conf.body), "well");
-	assert_int_equal(ask(w, 1), ES_CHECK_PASSED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_PASSED);
 	w->server.answer = "HTTP/1.1 200 OK\r\n\r\nmaintenance\n";
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the answer to GET /alive does not have \"well\" in its body");
 	w->server.answer = "HTTP/1.1 503 No\r\n\r\n";
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the answer to GET /alive is 503");
 	/* An address is no name of a server. */
 	host_set(w, "127.0.0.1");
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->server.name, "");
 }
 
@@ -237,32 +237,32 @@ static void test_certificate(void **state)
 
 	memcpy(w->check.conf.ca_file, w->ca_file, sizeof(w->ca_file));
 	host_set(w, "www.example");
-	if (ask(w, 1) != ES_CHECK_PASSED)
+	if (ask(w, 1) != ES_SERVER_CHECK_PASSED)
 		fail_msg("%s", w->check.why);
 	host_set(w, "www.example:443");
-	assert_int_equal(ask(w, 1), ES_CHECK_PASSED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_PASSED);
 	host_set(w, "other.example");
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the server's certificate: hostname mismatch");
 	host_set(w, "127.0.0.1");
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the server's certificate: IP address mismatch");
 	/* One that somebody else has issued. */
 	host_set(w, "www.example");
-	es_check_end(&w->check);
+	es_server_check_end(&w->check);
 	snprintf(w->check.conf.ca_file, sizeof(w->check.conf.ca_file), "/etc/ssl/certs/ca-certificates.crt");
 	if (!access(w->check.conf.ca_file, R_OK)) {
-		assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+		assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 		assert_non_null(strstr(w->check.why, "the server's certificate: unable to get local issuer"));
-		es_check_end(&w->check);
+		es_server_check_end(&w->check);
 	}
 	/* No such file; it is there later. */
 	snprintf(w->check.conf.ca_file, sizeof(w->check.conf.ca_file), "/nowhere/ca.pem");
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why,
 			    "ca_file /nowhere/ca.pem has no certificates: No such file or directory");
 	memcpy(w->check.conf.ca_file, w->ca_file, sizeof(w->ca_file));
-	assert_int_equal(ask(w, 1), ES_CHECK_PASSED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_PASSED);
 }
 
 /* A server that accepts and says nothing, or not all: it fails in time. */
@@ -271,15 +271,15 @@ static void test_hangs(void **state)
 	struct world *w = *state;
 
 	w->server.manner = MUTE;
-	assert_int_equal(ask(w, 100), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 100), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "no answer within 1000 ms");
 	w->server.manner = ENDS_LATE;
 	w->server.answer = "HTTP/1.1 200 OK\r\n\r\nal";
 	snprintf(w->check.conf.body, sizeof(w->check.conf.body), "all");
-	assert_int_equal(ask(w, 20), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 20), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the answer to GET /alive does not have \"all\" within 1000 ms");
 	w->server.manner = NOT_TLS;
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the server does not speak TLS: expected another type or port");
 }
 
@@ -289,11 +289,11 @@ static void test_refused(void **state)
 	struct world *w = *state;
 
 	w->check.port = 1;
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_non_null(strstr(w->check.why, "refused"));
 	assert_false(w->check.is_refused);
 	w->check.is_own_port = 1;
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_true(w->check.is_refused);
 }
 
@@ -303,27 +303,27 @@ static void test_looks_like_tls(void **state)
 	struct world *w = *state;
 
 	w->check.conf.type = ES_CONF_CHECK_HTTP;
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	/* A server that has not read all of it ends it with a RST. */
 	assert_string_equal(w->check.why,
 			    "Connection reset by peer: it looks like TLS; expected type = https");
 	assert_int_equal(w->server.accepted, 2);
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_non_null(strstr(w->check.why, "looks like TLS"));
 	assert_int_equal(w->server.accepted, 3);
 	w->server.manner = ANSWERS;
-	w->check.speaks = ES_CHECK_SPEAKS_UNKNOWN;
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	w->check.speaks = ES_SERVER_CHECK_SPEAKS_UNKNOWN;
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why,
 			    "the answer to GET /alive is 400: it looks like TLS; expected type = https");
 	/* One that understands neither, and one that says nothing to TLS. */
 	w->server.manner = NOT_TLS;
-	w->check.speaks = ES_CHECK_SPEAKS_UNKNOWN;
-	assert_int_equal(ask(w, 1), ES_CHECK_FAILED);
+	w->check.speaks = ES_SERVER_CHECK_SPEAKS_UNKNOWN;
+	assert_int_equal(ask(w, 1), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "the answer to GET /alive is 400");
 	w->server.manner = MUTE;
-	w->check.speaks = ES_CHECK_SPEAKS_UNKNOWN;
-	assert_int_equal(ask(w, 100), ES_CHECK_FAILED);
+	w->check.speaks = ES_SERVER_CHECK_SPEAKS_UNKNOWN;
+	assert_int_equal(ask(w, 100), ES_SERVER_CHECK_FAILED);
 	assert_string_equal(w->check.why, "no answer within 1000 ms");
 }
 

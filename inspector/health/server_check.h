@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_HEALTH_CHECK_H
-#define ES_HEALTH_CHECK_H
+#ifndef ES_HEALTH_SERVER_CHECK_H
+#define ES_HEALTH_SERVER_CHECK_H
 
 /*
  * One check of a service's server on this node: a connection to an address of the service, which the kernel
@@ -11,47 +11,47 @@
  * hung. Nothing here waits.
  *
  * A queue that moves is no hung server, only a busy one. Whether it moves, the kernel's count of what waits
- * there says: only accept() makes it smaller, so no client can (es_check_queue).
+ * there says: only accept() makes it smaller, so no client can (es_server_check_queue).
  *
  * By HTTPS, TLS is spoken on that connection (tls.h). A server that a check by HTTP finds mute, or that does
  * not understand it, is asked once, on a connection of its own, whether it speaks TLS: that is what people
  * forget to say. It has failed either way.
  *
  * A server logs a connection that is reset. So its end is waited for when the check is over
- * (es_check_rest()).
+ * (es_server_check_rest()).
  */
 #include "inspector/health/answer.h"
 #include "inspector/health/tls.h"
 
-enum es_check_result {
-	ES_CHECK_PENDING,
-	ES_CHECK_PASSED,
-	ES_CHECK_FAILED,
-	ES_CHECK_QUEUED, /* neither: nobody has accepted it in time, but the queue moves; it goes on */
+enum es_server_check_result {
+	ES_SERVER_CHECK_PENDING,
+	ES_SERVER_CHECK_PASSED,
+	ES_SERVER_CHECK_FAILED,
+	ES_SERVER_CHECK_QUEUED, /* neither: nobody has accepted it in time, but the queue moves; it goes on */
 };
 
-#define ES_CHECK_LISTENERS  32
-#define ES_CHECK_REST_BYTES (1U << 18) /* of an answer, so much is read to its end */
-#define ES_CHECK_REST_S	    1.0
+#define ES_SERVER_CHECK_LISTENERS  32
+#define ES_SERVER_CHECK_REST_BYTES (1U << 18) /* of an answer, so much is read to its end */
+#define ES_SERVER_CHECK_REST_S	   1.0
 
 /**
- * struct es_check_queue - the accept queues in one of which a check may wait
+ * struct es_server_check_queue - the accept queues in one of which a check may wait
  * @is_over: there are more of them; @cookie: of each listening socket, by which the kernel tells it from
  * others
  * @waiting: connections, when it was looked at last; @moves: fewer than when it was looked at before
  */
-struct es_check_queue {
+struct es_server_check_queue {
 	unsigned int count;
 	int is_over;
 	struct {
 		unsigned int cookie[2];
 		unsigned int waiting;
 		int moves;
-	} of[ES_CHECK_LISTENERS];
+	} of[ES_SERVER_CHECK_LISTENERS];
 };
 
 /**
- * struct es_check - a check, and what became of the last one
+ * struct es_server_check - a check, and what became of the last one
  * @port: that is asked; @is_own_port: it is that of the service
  * @fd: of the connection; -1: there is none
  * @rest_fd: of the one before, whose end is waited for; -1: there is none; @rest_left: bytes that may come
@@ -65,7 +65,7 @@ struct es_check_queue {
  * listens for its clients, which none of them can cause
  * @why: why the last one failed
  */
-struct es_check {
+struct es_server_check {
 	struct es_conf_check conf;
 	struct es_addr address;
 	unsigned int port;
@@ -80,33 +80,37 @@ struct es_check {
 	int is_shaken;
 	int is_asking;
 	int is_refused;
-	enum { ES_CHECK_SPEAKS_UNKNOWN, ES_CHECK_SPEAKS_TLS, ES_CHECK_SPEAKS_NO_TLS } speaks;
+	enum {
+		ES_SERVER_CHECK_SPEAKS_UNKNOWN,
+		ES_SERVER_CHECK_SPEAKS_TLS,
+		ES_SERVER_CHECK_SPEAKS_NO_TLS
+	} speaks;
 	unsigned int elapsed_ms;
 	unsigned int accepted_ms;
 	unsigned long long began_ns;
 	unsigned long long looked_ns;
 	double duration_s;
-	struct es_check_queue queue;
+	struct es_server_check_queue queue;
 	struct es_tls tls;
 	struct es_answer answer;
 	char why[160];
 };
 
-/* es_check_init() - for @service by @address, which is one of its own */
-void es_check_init(struct es_check *check, const struct es_conf_service *service,
-		   const struct es_addr *address);
+/* es_server_check_init() - for @service by @address, which is one of its own */
+void es_server_check_init(struct es_server_check *check, const struct es_conf_service *service,
+			  const struct es_addr *address);
 
-/* es_check_begin() - a new one; one that nobody has accepted yet goes on instead. step() tells what fails. */
-void es_check_begin(struct es_check *check, unsigned long long now_ns);
+/* es_server_check_begin() - a new one; one that nobody has accepted yet goes on instead. step() tells what fails. */
+void es_server_check_begin(struct es_server_check *check, unsigned long long now_ns);
 
 /**
- * es_check_step() - go on as far as that is possible without waiting
+ * es_server_check_step() - go on as far as that is possible without waiting
  * Called when @fd can be read or written, and several times until the timeout.
  */
-enum es_check_result es_check_step(struct es_check *check, unsigned long long now_ns);
+enum es_server_check_result es_server_check_step(struct es_server_check *check, unsigned long long now_ns);
 
 /* Does it wait until @fd can be written? Else until it can be read. */
-static inline int es_check_wants_write(const struct es_check *check)
+static inline int es_server_check_wants_write(const struct es_server_check *check)
 {
 	if (!check->is_connected)
 		return 1;
@@ -115,17 +119,17 @@ static inline int es_check_wants_write(const struct es_check *check)
 }
 
 /**
- * es_check_rest() - read what comes behind the answer of the last check, up to the end of its connection
+ * es_server_check_rest() - read what comes behind the answer of the last check, up to the end of its connection
  * Called when @rest_fd can be read. Returns whether more is waited for.
  */
-int es_check_rest(struct es_check *check);
+int es_server_check_rest(struct es_server_check *check);
 
 /*
- * es_check_rest_end() - reset that connection, if it has not ended: at the latest when the next check begins
+ * es_server_check_rest_end() - reset that connection, if it has not ended: at the latest when the next check begins
  */
-void es_check_rest_end(struct es_check *check);
+void es_server_check_rest_end(struct es_server_check *check);
 
-/* es_check_end() - reset its connections, if there are any; nothing of it is left in memory */
-void es_check_end(struct es_check *check);
+/* es_server_check_end() - reset its connections, if there are any; nothing of it is left in memory */
+void es_server_check_end(struct es_server_check *check);
 
 #endif

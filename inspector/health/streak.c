@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* When checks in a row change what is held of a server. */
-#include "inspector/health/verdict.h"
+#include "inspector/health/streak.h"
 
-int es_verdict_add(struct es_verdict *v, int passed, unsigned int rise, unsigned int fall)
+int es_streak_add(struct es_streak *v, int passed, unsigned int rise, unsigned int fall)
 {
 	int is_first = !v->is_known, is_alone = is_first || v->is_presumed;
 
@@ -19,7 +19,7 @@ int es_verdict_add(struct es_verdict *v, int passed, unsigned int rise, unsigned
 	return 1;
 }
 
-void es_verdict_presume(struct es_verdict *v, int is_down)
+void es_streak_presume(struct es_streak *v, int is_down)
 {
-	*v = (struct es_verdict){.is_known = 1, .is_down = is_down != 0, .is_presumed = 1};
+	*v = (struct es_streak){.is_known = 1, .is_down = is_down != 0, .is_presumed = 1};
 }
