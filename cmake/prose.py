@@ -23,19 +23,18 @@ PAGES_APART = ("docs/plugin-abi.md",)
 # folder or file: (headless sentences, other names of conntrack, wide lines), of all below it but for what is named itself
 NOT_YET = {
     "docs/man/earshot.conf.5.scd": (5, 0, 0),
-    "inspector/check": (15, 2, 23),
-    "inspector/config": (23, 0, 63),
-    "inspector/daemon": (89, 0, 160),
-    "inspector/inspect": (51, 0, 98),
+    "inspector/check": (15, 2, 0),
+    "inspector/config": (23, 0, 0),
+    "inspector/daemon": (74, 0, 0),
     "inspector/plugin/include/earshot": (1, 0, 17),
-    "kmod/bpf": (12, 0, 13),
-    "kmod/core": (11, 0, 16),
-    "kmod/module": (14, 0, 40),
+    "kmod/bpf": (13, 0, 0),
+    "kmod/core": (13, 0, 0),
+    "kmod/module": (14, 0, 0),
     "libearshot/include/earshot": (2, 0, 5),
-    "membership": (18, 0, 22),
-    "netfilter": (82, 19, 320),
-    "tests/netfilter": (7, 2, 14),
-    "tests/unit": (281, 3, 170),
+    "membership": (18, 0, 0),
+    "netfilter": (20, 4, 0),
+    "tests/netfilter": (7, 2, 0),
+    "tests/unit": (284, 3, 0),
 }
 KINDS = ("headless", "conntrack", "wide")
 HEADLESS = re.compile(r"(?:What|Who|Of)\b")

@@ -20,7 +20,7 @@
 #define CONNECT_AGAIN_MS 250
 #define RETRY_MS	 20 /* for a bus that was busy */
 #define TOKEN_CHECK_MS	 5000
-#define HANGS_MS	 1000 /* a call to a corosync that was killed takes 2 s, and is as good as lost, too */
+#define HANGS_MS	 1000 /* so does a call to a corosync that was killed, for 2 s */
 #define STOP_MS		 1000
 #define OUT_MAX		 (4u << 20)
 #define IN_MAX		 (8u << 20)

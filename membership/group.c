@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The members, their descriptions, the views and the phases of an epoch. Who gets on the ring is judged in group_round.c. */
+/*
+ * The members, their descriptions, the views and the phases of an epoch. Who gets on the ring is judged in
+ * group_round.c.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -117,8 +117,8 @@ struct es_group_member {
  * still is
  * @others_ahead: a ring was, or is, in force without this node: others may have what it had
  * @doubt_until_ms: until then, what a node that was lost may have executed can come again, to another one
- * @settings_are_new: no message says yet what they are since a reload; @settings_changed: this node's are others now than
- * when it was judged, or a member's
+ * @settings_are_new: no message says yet what they are since a reload; @settings_changed: this node's are
+ * others now than when it was judged, or a member's
  * @patience_ms: after so long without a word, or the word that is waited for, a member is suspected
  */
 struct es_group {
@@ -152,7 +152,8 @@ struct es_group {
 
 /**
  * es_group_init() -
- * @names: of all nodes, in the order that all nodes' configurations have; "" in the place of one that was removed
+ * @names: of all nodes, in the order that all nodes' configurations have; "" in the place of one that was
+ * removed
  * @served: the last epoch that was in force here, if this is remembered
  */
 void es_group_init(struct es_group *group, const struct es_group_ops *ops, void *ctx,
@@ -162,7 +163,10 @@ void es_group_init(struct es_group *group, const struct es_group_ops *ops, void 
 /* es_group_start() - this process begins now; @doubt_until_ms: as the one before it knew */
 void es_group_start(struct es_group *group, uint64_t doubt_until_ms, uint64_t now_ms);
 
-/* es_group_describe() - what this node says of itself in its HELLO, and, if it has other settings now, to members */
+/*
+ * es_group_describe() - what this node says of itself in its HELLO, and, if it has other settings now, to
+ * members
+ */
 void es_group_describe(struct es_group *group, unsigned int weight, const char *settings);
 
 /**
@@ -224,12 +228,14 @@ int es_group_settings_differ(const char *there, const char *cluster, char *ret_t
 
 /**
  * es_group_is_alike_again() - this node was refused, and does not differ from the members any more
- * Only a new view judges it anew, so it is to leave the bus and join again: members of each version understand that. Says
- * so once for each change of settings, and not while members differ from each other, since the view would judge these, too.
+ * Only a new view judges it anew, so it is to leave the bus and join again: members of each version
+ * understand that. Says so once for each change of settings, and not while members differ from each other,
+ * since the view would judge these, too.
  */
 int es_group_is_alike_again(struct es_group *group);
 
-/* struct es_group_setting - one in which two nodes differ: its name, and the value of each; no NULs behind them.
+/* struct es_group_setting - one in which two nodes differ: its name, and the value of each; no NULs behind
+ * them.
  * @must: they may not, es_group_settings_differ(); else they should not */
 struct es_group_setting {
 	const char *name, *a, *b;
@@ -237,8 +243,8 @@ struct es_group_setting {
 	int must;
 };
 
-/* es_group_settings_each() - all such settings of two nodes; and those that begin with '~', which cost nobody its place.
- * Of the latter only those that both nodes tell: a version before may not know them. */
+/* es_group_settings_each() - all such settings of two nodes; and those that begin with '~', which cost nobody
+ * its place. Of the latter only those that both nodes tell: a version before may not know them. */
 void es_group_settings_each(const char *a, const char *b,
 			    void (*fn)(void *ctx, const struct es_group_setting *setting), void *ctx);
 

@@ -4,7 +4,10 @@
 
 #include "membership/group.h"
 
-/* es_group_round() - decides who is on the ring, now that all HELLOs are there. Returns 1 if an epoch is to begin. */
+/*
+ * es_group_round() - decides who is on the ring, now that all HELLOs are there. Returns 1 if an epoch is to
+ * begin.
+ */
 int es_group_round(struct es_group *group, uint64_t now_ms);
 
 /* Is this member one that must be waited for? */
@@ -37,7 +40,10 @@ void es_group_on_settings(struct es_group *group, const struct es_group_member *
 const char *es_group_setting_line(const char *line, size_t *ret_name_len, const char **ret_value,
 				  size_t *ret_value_len);
 
-/* A setting of a node's; returns whether there is one of that name. @name begins with '=' or '~' as its line does. */
+/*
+ * A setting of a node's; returns whether there is one of that name. @name begins with '=' or '~' as its line
+ * does.
+ */
 int es_group_setting_find(const char *settings, const char *name, size_t name_len, const char **ret_value,
 			  size_t *ret_value_len);
 

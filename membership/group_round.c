@@ -83,8 +83,8 @@ static const struct es_group_member *next_find(const struct es_group *group, con
 }
 
 /*
- * Each member that goes together with all before it. A node is known by its place in the list, so all lists of those that
- * are on the ring must have all of these nodes, each in one place.
+ * Each member that goes together with all before it. A node is known by its place in the list, so all lists
+ * of those that are on the ring must have all of these nodes, each in one place.
  * @ret_apart: for each member the one that it does not go together with, NULL if there is none
  */
 static void lists_judge(const struct es_group *group, const struct es_group_member *reference,
@@ -123,7 +123,10 @@ static void apart_tell(const struct es_group_member *member, const struct es_gro
 			 member->hello.name, apart->hello.name);
 }
 
-/* What keeps the member out, but for its name; "" if nothing does. @apart: of lists_judge(), NULL if one list is for all */
+/*
+ * What keeps the member out, but for its name; "" if nothing does. @apart: of lists_judge(), NULL if one list
+ * is for all
+ */
 static void settings_judge(const struct es_group *group, const struct es_group_member *member,
 			   const struct es_group_member *reference,
 			   const struct es_group_member *const *apart, char *why, size_t size)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Whose lists of nodes go together. A node is known by its place in the list, so two lists go together if no place has
- * two nodes. That of a node that is no member may be vacant in one of them: it is added, or removed, by one after the other.
+ * Whose lists of nodes go together. A node is known by its place in the list, so two lists go together if no
+ * place has two nodes. That of a node that is no member may be vacant in one of them: it is added, or
+ * removed, by one after the other.
  */
 #include <string.h>
 #include "membership/group_internal.h"

@@ -24,7 +24,7 @@ enum es_trouble {
 	ES_TROUBLE_CHECK,      /* the server fails its check */
 	ES_TROUBLE_OUTLIER,    /* what the server answers is wrong too often, or late */
 	ES_TROUBLE_CUT_OFF,    /* it hears nobody on its cluster interface */
-	ES_TROUBLE_KEPT, /* the server fails its check, and the node serves all the same (inspector/health/place.h) */
+	ES_TROUBLE_KEPT,       /* it serves though its server fails its check (health/place.h) */
 };
 
 #endif

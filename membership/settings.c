@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What members say of their settings, and say again after a reload. Who is on the ring is judged by HELLOs, since a
- * version before this one hears nothing else: what was said later is for people, and tells one that was refused when it is
- * time to join again.
+ * What members say of their settings, and say again after a reload. Who is on the ring is judged by HELLOs,
+ * since a version before this one hears nothing else: what was said later is for people, and tells one that
+ * was refused when it is time to join again.
  */
 #include <stdio.h>
 #include <string.h>

@@ -36,7 +36,7 @@ enum es_wire_type {
 	ES_WIRE_SIZES,		 /* how long responses of a service were; inspector/daemon/observed.h */
 	ES_WIRE_SETTINGS,	 /* the sender's, as in its HELLO, since it has read its configuration anew */
 	ES_WIRE_BY_HAND, /* who wants the ES_WIRE_CHANGE that follows, and why; inspector/daemon/by_hand.h */
-	ES_WIRE_SERVICE_DRAIN, /* a node shall be drained of a service, or not; inspector/self/service_drains.h */
+	ES_WIRE_SERVICE_DRAIN,	/* drain a node of a service, or not; self/service_drains.h */
 	ES_WIRE_SERVICE_DRAINS, /* of which services the sender is */
 };
 
@@ -93,11 +93,11 @@ struct es_wire_change {
  * @is_new: it was counted since the sender's last message; a receiver must not take the same figures twice
  * @active: requests in hand; @load: the sum of their costs; @mean_us: how long one takes, 0: not known;
  * @disk: share of time in which something waited for a disk, in 1/1000
- * @understands: ES_WIRE_UNDERSTANDS_*, what the sender's version does and others before it do not; ES_WIRE_UNKEPT and
- * ES_WIRE_FAILING_YIELDS
+ * @understands: ES_WIRE_UNDERSTANDS_*, what the sender's version does and others before it do not;
+ * ES_WIRE_UNKEPT and ES_WIRE_FAILING_YIELDS
  * @trouble: an enum es_trouble, 0 also from a version that does not tell
- * @failing: a bit for each of the first ES_WIRE_FAILING_MAX services whose server fails its check there, or is an
- * outlier; 0 also from a version that does not tell
+ * @failing: a bit for each of the first ES_WIRE_FAILING_MAX services whose server fails its check there, or
+ * is an outlier; 0 also from a version that does not tell
  */
 struct es_wire_load {
 	uint64_t sent_ns;
@@ -122,9 +122,8 @@ struct es_wire_load {
 #define ES_WIRE_UNDERSTANDS_ROLLOUTS                                                                         \
 	8 /* ES_DATAGRAM_ROLLOUT (inspector/rollout/message.h), and to be asked for settings */
 #define ES_WIRE_UNDERSTANDS_STRAYS6 16 /* ES_HANDOVER_STRAYS6 */
-#define ES_WIRE_UNDERSTANDS_FATE                                                                             \
-	32 /* ES_HANDOVER_FATE; datagrams of ES_DATAGRAM_IDLE to ES_DATAGRAM_TAKES (inspector/peers/exchange.h) */
-#define ES_WIRE_UNKEPT 64 /* what was set by hand of the sender will not outlast its daemon */
+#define ES_WIRE_UNDERSTANDS_FATE    32 /* ES_HANDOVER_FATE, ES_DATAGRAM_IDLE to ES_DATAGRAM_TAKES */
+#define ES_WIRE_UNKEPT		    64 /* what was set by hand of the sender will not outlast its daemon */
 #define ES_WIRE_FAILING_YIELDS                                                                               \
 	128 /* of @failing, the sender has or claims places (inspector/health/place.h) */
 #define ES_WIRE_FAILING_MAX 48

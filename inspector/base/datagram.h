@@ -3,14 +3,14 @@
 #define ES_DATAGRAM_H
 
 /*
- * What nodes' daemons tell each other in datagrams, to the handover port, from where the datapath lets them pass: each
- * begins with ES_LOADS_MAGIC (kmod/core/handover.h), and its version says which of these kinds it is. A daemon ignores a
- * kind that it does not know. So a new kind gets a new number, and none is used a second time.
+ * Kinds of datagram that nodes' daemons send each other, to the handover port, from where the datapath lets
+ * them pass: each begins with ES_LOADS_MAGIC (kmod/core/handover.h), and its version says which of these it
+ * is. A daemon ignores a kind that it does not know. So a new kind gets a new number, and none is used a
+ * second time.
  */
 enum es_datagram {
-	ES_DATAGRAM_LOADS =
-		1, /* struct es_loads_message (peers/exchange.h), as those with a payload of 40 bytes */
-	ES_DATAGRAM_POISON = 2,	      /* struct es_poison_message (inspect/poison.h) */
+	ES_DATAGRAM_LOADS = 1,	/* struct es_loads_message (peers/exchange.h), as those with a payload */
+	ES_DATAGRAM_POISON = 2, /* struct es_poison_message (inspect/poison.h) */
 	ES_DATAGRAM_LOADS_ANSWER = 3, /* its payload: a node */
 	ES_DATAGRAM_HOMES = 4,	      /* its payload: struct es_home_wire */
 	ES_DATAGRAM_SNAPSHOT = 5,     /* struct es_snapshot_message (peers/snapshots.h) */

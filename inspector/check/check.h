@@ -105,14 +105,17 @@ int es_check_is_here(const struct es_check *check, unsigned int service);
 const char *es_check_self_name(const struct es_check *check);
 
 /*
- * ipv6.c, items of the network group, about services with an IPv6 address: is IPv6 on; has the public interface a
- * link-local address; is it in the groups to which neighbours send their questions?
+ * ipv6.c, items of the network group, about services with an IPv6 address: is IPv6 on; has the public
+ * interface a link-local address; is it in the groups to which neighbours send their questions?
  */
 void es_check_ipv6(struct es_check *check);
 void es_check_link_local(struct es_check *check);
 void es_check_solicited(struct es_check *check);
 
-/* settings.c, items of the members' group: does a node differ from most, and do settings differ that should not? */
+/*
+ * settings.c, items of the members' group: does a node differ from most, and do settings differ that should
+ * not?
+ */
 void es_check_drift(struct es_check *check);
 void es_check_settings(struct es_check *check);
 

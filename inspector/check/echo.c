@@ -57,7 +57,10 @@ static int is_v6(const struct es_conf *conf)
 	return !es_addr_is_v4(&conf->nodes[0].address);
 }
 
-/* Nothing that is sent is fragmented, nor held back for being longer than a route's MTU. Returns 0, or -1 and errno. */
+/*
+ * Nothing that is sent is fragmented, nor held back for being longer than a route's MTU. Returns 0, or -1 and
+ * errno.
+ */
 static int unfragmented(int fd, int family)
 {
 	const int probe4 = IP_PMTUDISC_PROBE, probe6 = IPV6_PMTUDISC_PROBE, on = 1;

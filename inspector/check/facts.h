@@ -39,7 +39,10 @@ struct es_facts_address {
 	struct es_addr address;
 };
 
-/* @answers: how many different hardware addresses answered an ARP request or a solicitation, the first two in @mac */
+/*
+ * @answers: how many different hardware addresses answered an ARP request or a solicitation, the first two in
+ * @mac
+ */
 struct es_facts_answer {
 	int rc;
 	unsigned int answers;
@@ -53,7 +56,10 @@ struct es_facts_echo {
 	int full;
 };
 
-/* An exception of the route to a node: packets are to be no longer than @mtu, for so long; @mtu 0: there is none. */
+/*
+ * An exception of the route to a node: packets are to be no longer than @mtu, for so long; @mtu 0: there is
+ * none.
+ */
 struct es_facts_route {
 	int rc;
 	unsigned int mtu;
@@ -90,7 +96,8 @@ struct es_facts_translation {
 #define ES_FACTS_OUR_TABLES "earshot-"
 
 /**
- * struct es_facts_zones - rules that put packets into zones of the connection tracking; of the netfilter datapath only
+ * struct es_facts_zones - rules that put packets into zones of the connection tracking; of the netfilter
+ * datapath only
  * @wanted: the configuration's; @is_right: a rule names it
  * @rules: how many there are, @first: the zone of the first of them, @name: where it is, for people
  */
@@ -130,8 +137,8 @@ struct es_facts_packet_socket {
 /**
  * struct es_facts_daemon - what became of the attempt to ask this node's daemon
  * @socket: its control socket; "" if that is not known
- * @rc: of connecting to it: -ENOENT: there is none, as after a stop; -ECONNREFUSED: a daemon that died left it; -EAGAIN:
- * nobody takes connections off it
+ * @rc: of connecting to it: -ENOENT: there is none, as after a stop; -ECONNREFUSED: a daemon that died left
+ * it; -EAGAIN: nobody takes connections off it
  * @runs: somebody listens there
  * @status, @counters: the replies to the commands of these names, NULL if there was none
  */

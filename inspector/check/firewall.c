@@ -113,7 +113,10 @@ _Static_assert(sizeof(struct ipt_getinfo) == sizeof(struct ip6t_getinfo) &&
 		       IPT_SO_GET_INFO == IP6T_SO_GET_INFO,
 	       "one for both");
 
-/* A table without rules has one entry per built-in chain, its policy, and one at the end. @family: AF_INET or AF_INET6 */
+/*
+ * A table without rules has one entry per built-in chain, its policy, and one at the end. @family: AF_INET or
+ * AF_INET6
+ */
 static void read_legacy_table(int fd, int family, const char *name, struct es_facts_firewall *firewall)
 {
 	const char *kind = family == AF_INET ? "iptables-legacy" : "ip6tables-legacy";

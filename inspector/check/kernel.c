@@ -13,7 +13,10 @@
 #define SYNACK_SEGMENTS 10 /* what a client may send before a socket exists (daemon/daemon.c) */
 #define MSS_USUAL	1460
 
-/* How long servers keep idle connections: nginx for 75 s, others for some minutes; what the timeout may well be: an hour. */
+/*
+ * How long servers keep idle connections: nginx for 75 s, others for some minutes; what the timeout may well
+ * be: an hour.
+ */
 #define KEEP_ALIVE_USUAL_S 300
 #define ESTABLISHED_GOOD_S 3600
 
@@ -271,7 +274,10 @@ static void check_conntrack_table(struct es_check *check)
 		es_check_ok(check, "%ld of at most %ld connections are tracked", count, max);
 }
 
-/* Without entries, the connections of the netfilter datapath stand still; the daemon makes them again when it hears of it. */
+/*
+ * Without entries, the connections of the netfilter datapath stand still; the daemon makes them again when it
+ * hears of it.
+ */
 static void check_conntrack_memory(struct es_check *check)
 {
 	long events = 1, established = 0;

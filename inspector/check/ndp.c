@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Asks the network who has an IPv6 address, as arp.c does for IPv4: neighbour solicitations for the services' addresses and this
- * node's own. They are sent from the interface's link-local address, so that each answer comes to this node alone: one
- * to a solicitation without an address goes to all neighbours (RFC 4861, 7.2.4), who would then remember a wrong MAC.
+ * Asks the network who has an IPv6 address, as arp.c does for IPv4: neighbour solicitations for the services'
+ * addresses and this node's own. They are sent from the interface's link-local address, so that each answer
+ * comes to this node alone: one to a solicitation without an address goes to all neighbours (RFC 4861,
+ * 7.2.4), who would then remember a wrong MAC.
  */
 #include <errno.h>
 #include <net/if.h>

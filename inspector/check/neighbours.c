@@ -76,8 +76,8 @@ static unsigned int judge_service(struct es_check *check, const char *service, c
 	return wrong;
 }
 
-/* Nobody but a node's datapath answers for a service, and that with the cluster MAC. What one family tells is told, also where
- * the other could not be asked. */
+/* Nobody but a node's datapath answers for a service, and that with the cluster MAC. What one family tells is
+ * told, also where the other could not be asked. */
 static void check_service(struct es_check *check)
 {
 	const struct es_conf *conf = check->conf;

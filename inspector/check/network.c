@@ -197,7 +197,10 @@ static void check_datapath(struct es_check *check)
 		es_check_ok(check, "the datapath is not attached: earshotd does not run");
 }
 
-/* Where an address of a service is; its own finding for each that is wrong. @is_needed: the service is on this node */
+/*
+ * Where an address of a service is; its own finding for each that is wrong. @is_needed: the service is on
+ * this node
+ */
 static unsigned int judge_service_address(struct es_check *check, const struct es_conf_service *service,
 					  const struct es_addr *address, int is_needed)
 {

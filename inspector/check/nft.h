@@ -38,7 +38,10 @@ static inline struct es_nft_bytes es_nft_message(const void *data, size_t len)
 			    : (struct es_nft_bytes){(const char *)data + header, len - header};
 }
 
-/* The next of a list's elements, which are one behind the other in attributes of the same type; @list goes on behind it. */
+/*
+ * The next of a list's elements, which are one behind the other in attributes of the same type; @list goes on
+ * behind it.
+ */
 static inline struct es_nft_bytes es_nft_next(struct es_nft_bytes *list)
 {
 	struct es_nft_bytes one = es_nft_attribute(*list, NFTA_LIST_ELEM);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Has the kernel been told that the way to another node takes shorter packets than the interface does? ICMP errors say so; it
- * remembers that as an exception of the route, for some minutes.
+ * Has the kernel been told that the way to another node takes shorter packets than the interface does? ICMP
+ * errors say so; it remembers that as an exception of the route, for some minutes.
  */
 #include <errno.h>
 #include <linux/rtnetlink.h>

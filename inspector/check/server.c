@@ -37,7 +37,10 @@ static void check_key(struct es_check *check)
 			       "%s", err.text);
 }
 
-/* Where something must listen: a service's own addresses and port, and where its programs' connections go, of each family. */
+/*
+ * Where something must listen: a service's own addresses and port, and where its programs' connections go, of
+ * each family.
+ */
 struct place {
 	const char *service;
 	struct es_addr address;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads which rules of nf_tables, those of iptables-nft among them, certainly translate what is for a service. A rule's conditions on
- * port, address, protocol and interface are understood; one with another condition may match or not, and nothing is said of it
- * (check_firewall() warns of its chain). A chain that rules may jump to is taken for one that they do jump to. Rules of
- * iptables-legacy are not read.
+ * Reads which rules of nf_tables, those of iptables-nft among them, certainly translate what is for a
+ * service. A rule's conditions on port, address, protocol and interface are understood; one with another
+ * condition may match or not, and nothing is said of it (check_firewall() warns of its chain). A chain that
+ * rules may jump to is taken for one that they do jump to. Rules of iptables-legacy are not read.
  */
 #include <arpa/inet.h>
 #include <errno.h>

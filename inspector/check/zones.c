@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads which rules of nf_tables put packets into zones of the connection tracking, those of iptables-nft among them.
+ * Reads which rules of nf_tables put packets into zones of the connection tracking, those of iptables-nft
+ * among them.
  */
 #include <arpa/inet.h>
 #include <linux/netfilter.h>
@@ -13,7 +14,10 @@
 #include "inspector/check/facts.h"
 #include "inspector/check/nft.h"
 
-/* struct rule - of the one that is read: @loaded: the last number that it has put into a register; @zone: 0, or what it sets */
+/*
+ * struct rule - of the one that is read: @loaded: the last number that it has put into a register; @zone: 0,
+ * or what it sets
+ */
 struct rule {
 	__u16 loaded;
 	__u16 zone;

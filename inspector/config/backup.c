@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Who serves a service when those that should cannot: its backup nodes, and where these cannot either, its page. */
+/*
+ * Who serves a service when those that should cannot: its backup nodes, and where these cannot either, its
+ * page.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

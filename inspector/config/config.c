@@ -22,7 +22,8 @@
 
 /**
  * struct es_conf_unknown - keys that there are not, and which libconfuse is given nevertheless
- * It ends at a key that it does not know. For all errors of a file, the file is parsed again with that key, too.
+ * It ends at a key that it does not know. For all errors of a file, the file is parsed again with that key,
+ * too.
  * @section: index of es_conf_sections; @again: one has come in since the parse began
  */
 struct es_conf_unknown {
@@ -280,7 +281,10 @@ static void on_error(cfg_t *cfg, const char *format, va_list ap)
 	es_conf_fail(p, line, "%s%s: expected SECTION { KEY = VALUE }", prefix, text);
 }
 
-/* Appends the unknown keys of a section; lists, which take a value without braces, too. Return: @k behind them. */
+/*
+ * Appends the unknown keys of a section; lists, which take a value without braces, too. Return: @k behind
+ * them.
+ */
 static int unknown_put(int section, cfg_opt_t *keys, int k, const cfg_opt_t *option)
 {
 	const struct es_conf_unknown *unknown = reader->unknown;

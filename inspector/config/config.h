@@ -93,7 +93,8 @@ struct es_conf_inspector {
 /**
  * struct es_conf_list - { "a", "b" }
  * @count: of values; 0: the list is not there
- * @used: bytes of @text, which has the values one behind the other, each with its NUL; the configuration owns it
+ * @used: bytes of @text, which has the values one behind the other, each with its NUL; the configuration owns
+ * it
  */
 struct es_conf_list {
 	unsigned int count;
@@ -112,7 +113,9 @@ static inline const char *es_conf_list_next(const struct es_conf_list *list, con
 
 #define ES_CONF_ROUTES_MAX 16 /* of a node */
 
-/* @id: 0: not written, of no node then; @weight: 0 if @removed; @routes: es_conf_route_next() has the default */
+/*
+ * @id: 0: not written, of no node then; @weight: 0 if @removed; @routes: es_conf_route_next() has the default
+ */
 struct es_conf_node {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_addr address;
@@ -124,7 +127,10 @@ struct es_conf_node {
 	struct es_conf_list routes;
 };
 
-/* What values call @node: the next after @route, from NULL on; NULL after the last. Where the file says nothing, its name. */
+/*
+ * What values call @node: the next after @route, from NULL on; NULL after the last. Where the file says
+ * nothing, its name.
+ */
 static inline const char *es_conf_route_next(const struct es_conf_node *node, const char *route)
 {
 	if (node->routes.count)
@@ -143,7 +149,10 @@ struct es_conf_status {
 enum es_conf_log_to { ES_CONF_LOG_SYSLOG, ES_CONF_LOG_FILE };
 enum es_conf_log_format { ES_CONF_LOG_COMMON, ES_CONF_LOG_JSON };
 
-/* @is_on: the file has the section; @facility: syslog's number of it; @file: "" unless @to says so; @service: -1: all */
+/*
+ * @is_on: the file has the section; @facility: syslog's number of it; @file: "" unless @to says so; @service:
+ * -1: all
+ */
 struct es_conf_log {
 	int is_on;
 	enum es_conf_log_to to;
@@ -220,7 +229,8 @@ enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_N
 
 /**
  * struct es_conf_check - how the daemon finds out whether the node's own server works (health/server_check.h)
- * @host: "": the service's address; @right: a bit for each status that is right, whether @expect or @statuses says so
+ * @host: "": the service's address; @right: a bit for each status that is right, whether @expect or @statuses
+ * says so
  */
 struct es_conf_check {
 	enum es_conf_check_type type;
@@ -257,7 +267,10 @@ static inline void es_conf_status_add(struct es_conf_check *check, unsigned int 
 
 #define ES_CONF_OUTLIER_SERVICES 48 /* of so many services nodes can tell each other */
 
-/* When the node's own server is put out for its responses (health/outlier.h): also the defaults without that section. */
+/*
+ * When the node's own server is put out for its responses (health/outlier.h): also the defaults without that
+ * section.
+ */
 struct es_conf_outlier {
 	unsigned int max_errors;
 	unsigned int max_slow;
@@ -277,7 +290,10 @@ static inline int es_conf_outlier_is_set(const struct es_conf_outlier *outlier)
 #define ES_CONF_PAGE_MAX	 1000 /* bytes: with its head it fits into one packet of any network */
 #define ES_CONF_OTHERWISE_STATUS 503  /* where the file gives none */
 
-/* The section otherwise { }. @body, @file: one is set, or neither: the status in words; @line: 0: there is no such section */
+/*
+ * The section otherwise { }. @body, @file: one is set, or neither: the status in words; @line: 0: there is no
+ * such section
+ */
 struct es_conf_page {
 	unsigned int status;
 	char body[ES_CONF_PATH_SIZE];
@@ -354,8 +370,8 @@ struct es_conf_plugin {
 #define ES_CONF_WARNINGS_MAX 64
 #define ES_CONF_WARNING_SIZE 384
 
-/* Nodes, services, plugins and rules stand in the order of the file. @warning: of what is taken, and may not be
- * meant: "path:line: what"; further ones are left out. */
+/* Nodes, services, plugins and rules stand in the order of the file. @warning: of what is taken, and may not
+ * be meant: "path:line: what"; further ones are left out. */
 struct es_conf {
 	char path[ES_CONF_PATH_SIZE]; /* what it was loaded from, for messages */
 	unsigned long long digest;    /* of the text that it was parsed from: tells texts apart */
@@ -408,10 +424,16 @@ static inline unsigned int es_conf_decision_entries(const struct es_conf *conf)
  */
 int es_conf_read(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
 
-/* es_conf_rate_parse() - "20/s", "100/m" or "1000/h": so many requests in so many seconds. Returns 0 or -EINVAL. */
+/*
+ * es_conf_rate_parse() - "20/s", "100/m" or "1000/h": so many requests in so many seconds. Returns 0 or
+ * -EINVAL.
+ */
 int es_conf_rate_parse(const char *text, unsigned int *ret_count, unsigned int *ret_per_s);
 
-/* es_conf_rule_is_of_source() - does the rule say affinity = source, and all else nothing that a request would have to be read for? */
+/*
+ * es_conf_rule_is_of_source() - does the rule say affinity = source, and all else nothing that a request
+ * would have to be read for?
+ */
 int es_conf_rule_is_of_source(const struct es_conf_rule *rule);
 
 /* es_conf_has_source_rule() - is there such a rule for this very service? */
@@ -426,7 +448,10 @@ int es_conf_has_source_rule(const struct es_conf *conf, unsigned int service);
 int es_conf_page_read(const struct es_conf_service *service, char ret_text[ES_CONF_PAGE_MAX + 1],
 		      const char **ret_type, struct es_conf_error *why);
 
-/* es_conf_pages_try() - can the pages of all services be read here? Returns as es_conf_page_read(), @err with file and line. */
+/*
+ * es_conf_pages_try() - can the pages of all services be read here? Returns as es_conf_page_read(), @err with
+ * file and line.
+ */
 int es_conf_pages_try(const struct es_conf *conf, struct es_conf_error *err);
 
 /* es_conf_has_backup() - is @node one of those that serve only while none of the others can? */
@@ -442,7 +467,9 @@ static inline int es_conf_service_has(const struct es_conf_service *service, con
 	       (es_addr_equal(&service->address, address) || es_addr_equal(&service->address6, address));
 }
 
-/* es_conf_service_is_on() - does @node serve it at all? Others inspect what comes for it, and hand that over. */
+/*
+ * es_conf_service_is_on() - does @node serve it at all? Others inspect what comes for it, and hand that over.
+ */
 static inline int es_conf_service_is_on(const struct es_conf_service *service, unsigned int node)
 {
 	return es_node_set_is_empty(service->nodes) || es_node_set_has(service->nodes, node);
@@ -462,8 +489,8 @@ static inline const struct es_addr *es_conf_service_of(const struct es_conf_serv
 	return es_addr_is_set(address) ? address : NULL;
 }
 
-/* es_conf_server_of() - where its server listens for what programs hand over of that family; NULL: none does, or it has no
- * connections of it */
+/* es_conf_server_of() - where its server listens for what programs hand over of that family; NULL: none does,
+ * or it has no connections of it */
 static inline const struct es_addr *es_conf_server_of(const struct es_conf_service *service,
 						      unsigned int family)
 {
@@ -498,8 +525,8 @@ struct es_conf_errors {
 
 /**
  * es_conf_read_all() - es_conf_read(), with all errors of the file and not only the first
- * Behind an error of syntax, and behind the name of a section that is wrong or there already, nothing is read. A
- * section with a wrong value is not compared with others.
+ * Behind an error of syntax, and behind the name of a section that is wrong or there already, nothing is
+ * read. A section with a wrong value is not compared with others.
  */
 int es_conf_read_all(const char *path, struct es_conf **ret_conf, struct es_conf_errors *errors);
 
@@ -510,8 +537,9 @@ int es_conf_parse_all(const char *text, size_t size, const char *path, struct es
 void es_conf_free(struct es_conf **conf);
 
 /**
- * es_conf_redact() - write the text of a configuration, right or wrong, as strangers may read it
- * Comments, plugins' configurations, the values of headers, queries and all that is not known are left out; lines stay where they are.
+ * es_conf_redact() - write the text of a configuration, right or wrong, as strangers may read it Comments,
+ * plugins' configurations, the values of headers, queries and all that is not known are left out; lines stay
+ * where they are.
  * @hidden: called with each piece that is, but for comments; NULL: nobody wants to know
  */
 void es_conf_redact(const char *text, size_t size, FILE *out,
@@ -519,7 +547,8 @@ void es_conf_redact(const char *text, size_t size, FILE *out,
 
 /**
  * es_conf_find_self() - which node of @conf this machine is
- * @name: the operator's word for it (--node), or NULL to compare the nodes' addresses with the local interfaces
+ * @name: the operator's word for it (--node), or NULL to compare the nodes' addresses with the local
+ * interfaces
  *
  * Return: 0 and the index into @conf->nodes; -ENOENT when no node fits, -EEXIST when several do,
  * or getifaddrs()' error.
@@ -543,10 +572,15 @@ unsigned long long es_conf_digest(const char *text, size_t size);
 /* es_conf_rule_digest() - the same for two rules that say the same, on any machine */
 __u64 es_conf_rule_digest(const struct es_conf_rule *rule);
 
-/* es_conf_routes_digest() - the same for two files whose nodes have the same routes; 0: none is written down */
+/*
+ * es_conf_routes_digest() - the same for two files whose nodes have the same routes; 0: none is written down
+ */
 __u64 es_conf_routes_digest(const struct es_conf *conf);
 
-/* es_conf_network_parse() - "192.0.2.0/24", "2001:db8::/32" or an address; bits behind the prefix must be 0. 0 or -EINVAL. */
+/*
+ * es_conf_network_parse() - "192.0.2.0/24", "2001:db8::/32" or an address; bits behind the prefix must be 0.
+ * 0 or -EINVAL.
+ */
 int es_conf_network_parse(const char *text, struct es_prefix *ret_network);
 
 /* Text of an address ("10.0.0.1"; IPv6 as RFC 5952); @text has room for INET6_ADDRSTRLEN bytes. Returns

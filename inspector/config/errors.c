@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Errors and warnings of a configuration as texts, "path:line: what". The first error is what a daemon says; all
- * of them are what `earshot check-config` shows. A list of values may have one error for each of them.
+ * Errors and warnings of a configuration as texts, "path:line: what". The first error is what a daemon says;
+ * all of them are what `earshot check-config` shows. A list of values may have one error for each of them.
  */
 #include <errno.h>
 #include <stdarg.h>

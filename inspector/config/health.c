@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What must hold of a service's check { } once the section is read: nothing is said that would have no effect, and all that is
- * put into the check's request can be. */
+/* What must hold of a service's check { } once the section is read: nothing is said that would have no
+ * effect, and all that is put into the check's request can be. */
 #include "inspector/config/internal.h"
 
 static int line_of(const struct es_conf_parse *p, unsigned int i, const char *key)

@@ -79,8 +79,9 @@ enum es_conf_alike {
 /**
  * struct es_conf_key - one key of a section; its meaning stands before its line of the table (keys.h)
  * @offset, @size: of the field in the section's structure
- * @line, @lead, @is_numbered: of a key that should be alike, how nodes tell it each other (alike.c): @line follows the
- * section's name in the line that it is in, NULL: in one of its own; @lead precedes its value there, NULL: its name;
+ * @line, @lead, @is_numbered: of a key that should be alike, how nodes tell it each other (alike.c): @line
+ * follows the section's name in the line that it is in, NULL: in one of its own; @lead precedes its value
+ * there, NULL: its name;
  * @is_numbered: of a choice, the number
  * @min, @max, @unit, @zero: for numbers; @zero is the meaning of a 0 outside the range, NULL if there is none
  * @def: default as it would stand in the file; NULL: required, "": optional, nothing is stored
@@ -167,7 +168,9 @@ void es_conf_warn(struct es_conf_parse *p, int line, const char *format, ...)
 /* Stands for a backslash while libconfuse, which takes that for an escape, has the text. */
 #define ES_CONF_BACKSLASH '\001'
 
-/* Stand for a comma outside of a list, and for the blanks before and behind it: a value that is made of two. */
+/*
+ * Stand for a comma outside of a list, and for the blanks before and behind it: a value that is made of two.
+ */
 #define ES_CONF_COMMA '\002'
 #define ES_CONF_BLANK '\003'
 
@@ -212,7 +215,10 @@ int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_secti
 int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key);
 int es_conf_has(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key);
 
-/* The nodes that @list names. Returns NULL; or the first name that no node has, and @ret_known, the names that there are. */
+/*
+ * The nodes that @list names. Returns NULL; or the first name that no node has, and @ret_known, the names
+ * that there are.
+ */
 const char *es_conf_nodes_of(const struct es_conf *conf, const struct es_conf_list *list,
 			     struct es_node_set *ret_nodes, char *ret_known, size_t size);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The values that stand in lists of the configuration: what is a path, a network, a host name, ... What no
- * request can meet is refused, with what to write. Each is judged alone; whether a node of that name is there is
- * rules.c's to say.
+ * request can meet is refused, with what to write. Each is judged alone; whether a node of that name is there
+ * is rules.c's to say.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -243,7 +243,9 @@ static int derive(EVP_KDF_CTX *kdf, const unsigned char *secret, const char *inf
 	return 0;
 }
 
-/* Of 16 bits: more would be found as easily (jhash.h), and so many the datapath's configuration has room for. */
+/*
+ * Of 16 bits: more would be found as easily (jhash.h), and so many the datapath's configuration has room for.
+ */
 static int derive_seed(EVP_KDF_CTX *kdf, const unsigned char *secret, __u16 *ret_seed)
 {
 	struct es_sipkey key = {};

@@ -39,9 +39,9 @@ struct es_keys {
 /**
  * es_keys_read() - read a key file and derive the keys of each use
  * The derivation is HKDF-SHA256 (RFC 5869) without salt; info is "earshot ring", "earshot cookie", "earshot
- * handover" or "earshot ring jhash", 16 bytes, k0 then k1, little endian. Of the last, the lowest 16 bits that are not all zero.
- * Return: 0; -EPERM when others than its owner may read the file or the owner is neither root nor we; -EINVAL
- * for what it says; or the error of reading it. @err never holds key material.
+ * handover" or "earshot ring jhash", 16 bytes, k0 then k1, little endian. Of the last, the lowest 16 bits
+ * that are not all zero. Return: 0; -EPERM when others than its owner may read the file or the owner is
+ * neither root nor we; -EINVAL for what it says; or the error of reading it. @err never holds key material.
  */
 int es_keys_read(const char *path, struct es_keys *ret_keys, struct es_conf_error *err);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The table of the configuration's sections; their keys are in keys_cluster.c, keys_service.c and keys_rules.c. */
+/*
+ * The table of the configuration's sections; their keys are in keys_cluster.c, keys_service.c and
+ * keys_rules.c.
+ */
 #include <string.h>
 
 #include "inspector/config/keys.h"

@@ -19,8 +19,8 @@ static const struct es_conf_choice ring_hashes[] = {
 
 const struct es_conf_key es_conf_cluster_keys[] = {
 	/*
-	 * The cluster's name, up to 63 characters. The status shows it, and *earshot corosync-conf* has it; nothing
-	 * else depends on it.
+	 * The cluster's name, up to 63 characters. The status shows it, and *earshot corosync-conf* has it;
+	 * nothing else depends on it.
 	 */
 	VALUE(cluster, name, SHOULD, "earshot", TEXT),
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the netfilter datapath does not do: a configuration that asks for both is refused here, in this one place.
+ * What the netfilter datapath does not do: a configuration that asks for both is refused here, in this one
+ * place.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -43,9 +44,9 @@ static const struct es_conf_service *server_at(const struct es_conf *conf,
 }
 
 /*
- * A connection that a program hands over has its server's address and port here (netfilter/node/program_name.h). If others have that, too,
- * clients' or those of another service, one client can have two connections of the same name. Returns 1; 0 if there is nothing of
- * the kind.
+ * A connection that a program hands over has its server's address and port here
+ * (netfilter/node/program_name.h). If others have that, too, clients' or those of another service, one client
+ * can have two connections of the same name. Returns 1; 0 if there is nothing of the kind.
  */
 static int service_lacks(const struct es_conf *conf, const struct es_conf_service *service, struct lack *lack)
 {

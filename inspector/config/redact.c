@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A configuration file for strangers to read, which may be one that no daemon takes. Only what is known to be no secret is shown: the
- * names of sections and keys, the titles of sections, and the values of keys that hold none. So a word in a place where
- * none belongs, and the value of a key with a typing error in its name, are left out.
+ * A configuration file for strangers to read, which may be one that no daemon takes. Only what is known to be
+ * no secret is shown: the names of sections and keys, the titles of sections, and the values of keys that
+ * hold none. So a word in a place where none belongs, and the value of a key with a typing error in its name,
+ * are left out.
  */
 #include <ctype.h>
 #include <string.h>
@@ -19,8 +20,8 @@ enum shown {
 	SHOWN,
 };
 
-/* struct redact - @key_shown: of the values of the key that is read; @in_list: between the braces of one; @titled: a section's title
- * may come */
+/* struct redact - @key_shown: of the values of the key that is read; @in_list: between the braces of one;
+ * @titled: a section's title may come */
 struct redact {
 	const char *pos;
 	const char *end;

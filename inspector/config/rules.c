@@ -388,7 +388,9 @@ __u64 es_conf_rule_digest(const struct es_conf_rule *rule)
 		const void *field = (const char *)rule + k->offset;
 		const struct es_conf_list *list = field;
 
-		/* Where the file does not say it, a version that does not know the key must come to the same. */
+		/*
+		 * Where the file does not say it, a version that does not know the key must come to the same.
+		 */
 		if (k->offset >= offsetof(struct es_conf_rule, deny) && !es_rule_says(k, field))
 			continue;
 		es_digest_put(&digest, k->name, strlen(k->name) + 1);

@@ -3,9 +3,9 @@
  * First look at the text of a configuration file. libconfuse 3.3 accepts a missing last "}", an unterminated
  * comment or string, drops characters that it cannot use and replaces ${VARIABLES}; all of that would make
  * nodes run with something else than what the file says. This pass refuses it, with the line. It also blanks
- * the comments, whose lines libconfuse counts twice and more, and a byte order mark, and hides backslashes, which
- * are no escapes here. It knows only characters, quotes, comments and braces: keys and values are libconfuse's
- * and config.c's business.
+ * the comments, whose lines libconfuse counts twice and more, and a byte order mark, and hides backslashes,
+ * which are no escapes here. It knows only characters, quotes, comments and braces: keys and values are
+ * libconfuse's and config.c's business.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -71,8 +71,8 @@ static int es_scan_begins_with(const struct es_scan *s, const char *at, const ch
 	return at && !strncmp(at, word, len) && (isspace((unsigned char)at[len]) || at + len == s->pos);
 }
 
-/* Does this brace open a section that may be inside another: plugin NAME {, check {, outlier { or otherwise {? Only there is one
- * inside another no sign of a "}" that was forgotten. */
+/* Does this brace open a section that may be inside another: plugin NAME {, check {, outlier { or otherwise
+ * {? Only there is one inside another no sign of a "}" that was forgotten. */
 static int es_scan_is_inner(const struct es_scan *s)
 {
 	const char *name = es_scan_word_before(s, s->pos);
@@ -132,7 +132,9 @@ static int es_scan_is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* A comma between two words of one line joins them to one value. Return: 1 if it is one, and has been hidden. */
+/*
+ * A comma between two words of one line joins them to one value. Return: 1 if it is one, and has been hidden.
+ */
 static int es_scan_joins(struct es_scan *s)
 {
 	char *before = s->pos, *behind = s->pos + 1;

@@ -134,7 +134,10 @@ static int es_value_ifname(const struct es_value *v, char *field)
 	return es_value_store(v, field, expected);
 }
 
-/* One of a machine of its own: no group, none of a link, which would need an interface, none of IPv4 in disguise. */
+/*
+ * One of a machine of its own: no group, none of a link, which would need an interface, none of IPv4 in
+ * disguise.
+ */
 static int es_value_address6_is_valid(const struct es_addr *a)
 {
 	if (!a->w[0] && !a->w[1] && (!a->w[2] || a->w[2] == es_htonl(0xffff)))
@@ -178,7 +181,10 @@ static int es_value_address(const struct es_value *v, struct es_addr *field)
 	return 0;
 }
 
-/* One, or two of different families; @address, @address6: where they go, all zeros for the family that is not told. */
+/*
+ * One, or two of different families; @address, @address6: where they go, all zeros for the family that is not
+ * told.
+ */
 static int es_value_addresses(const struct es_value *v, struct es_addr *address, struct es_addr *address6)
 {
 	struct es_addr found[2] = {};
@@ -253,7 +259,10 @@ static int es_value_token(const struct es_value *v, char *field)
 	return es_value_store(v, field, expected);
 }
 
-/* Does @value look as if an asterisk in it stood for anything? A media range does not: there a slash precedes it. */
+/*
+ * Does @value look as if an asterisk in it stood for anything? A media range does not: there a slash precedes
+ * it.
+ */
 static int es_header_has_wildcard(const char *value)
 {
 	for (const char *star = strchr(value, '*'); star; star = strchr(star + 1, '*'))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The word about a change (ES_WIRE_BY_HAND) is on the bus just before the change itself, so that each node has the
- * reason when it tells what happened. A version that does not know it takes the change alone.
+ * The word about a change (ES_WIRE_BY_HAND) is on the bus just before the change itself, so that each node
+ * has the reason when it tells what happened. A version that does not know it takes the change alone.
  */
 #include <errno.h>
 #include <string.h>

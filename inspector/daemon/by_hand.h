@@ -3,8 +3,8 @@
 #define ES_DAEMON_BY_HAND_H
 
 /*
- * What operators have set by hand, on the bus and in this node's files (self/by_hand.h). A node that joins is told by
- * each of the others about itself.
+ * What operators have set by hand, on the bus and in this node's files (self/by_hand.h). A node that joins is
+ * told by each of the others about itself.
  */
 #include "inspector/cluster/cluster.h"
 #include "inspector/self/by_hand.h"
@@ -13,12 +13,13 @@ struct es_membership;
 
 /**
  * struct es_daemon_by_hand
- * @node: of each node. A state that is not the node's any more, or a weight that the configuration has, is none.
+ * @node: of each node. A state that is not the node's any more, or a weight that the configuration has, is
+ * none.
  * @state, @weight: each node's when it was last looked at
  * @kept: what this node's files have; value 0 of a state, set_ms and value 0 of a weight: no file
  * @has_drain, @has_weight: there is a file
- * @is_drain_unkept, @is_weight_unkept: the file could not be made as it must be, or not removed; @again_ms: when that is
- * tried again
+ * @is_drain_unkept, @is_weight_unkept: the file could not be made as it must be, or not removed; @again_ms:
+ * when that is tried again
  * @end_ms: CLOCK_MONOTONIC: when this node's drain ends by itself; 0: never
  */
 struct es_daemon_by_hand {
@@ -39,7 +40,10 @@ void es_by_hand_begin(struct es_membership *membership);
 /* es_by_hand_own_weight() - the weight that this node says it has: by hand, or as configured */
 unsigned int es_by_hand_own_weight(const struct es_membership *membership);
 
-/* es_by_hand_changed() - after the story was told: some node has another state or weight, or the configuration has */
+/*
+ * es_by_hand_changed() - after the story was told: some node has another state or weight, or the
+ * configuration has
+ */
 void es_by_hand_changed(struct es_membership *membership);
 
 /* es_by_hand_view() - others may have come: tell them about this node */

@@ -64,7 +64,10 @@ static const struct es_rollout_ops giving = {
 	.discard = nothing_to_forget,
 };
 
-/* The file in force, if it is that of the last rollout, and nobody has written another one in its place; for free(). */
+/*
+ * The file in force, if it is that of the last rollout, and nobody has written another one in its place; for
+ * free().
+ */
 static char *text_read(const struct es_daemon *d)
 {
 	const struct es_rollout_past *last = es_rollout_history_last(&d->rollout->history);
@@ -187,8 +190,8 @@ static int has_members(const struct es_daemon *d)
 }
 
 /*
- * Members; where nobody else is one, those that are refused: when all start, and the one whose word counts has the older
- * file, it refuses all that have the later one.
+ * Members; where nobody else is one, those that are refused: when all start, and the one whose word counts
+ * has the older file, it refuses all that have the later one.
  */
 static int is_to_be_asked(const struct es_daemon *d, unsigned int i)
 {

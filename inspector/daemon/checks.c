@@ -8,8 +8,8 @@
 #include "inspector/base/log.h"
 #include "inspector/daemon/checks.h"
 
-/* At a check that is under way, whether somebody has accepted its connection: soon at first, so that it is there for no
- * longer than needed, then twice as late each time. */
+/* At a check that is under way, whether somebody has accepted its connection: soon at first, so that it is
+ * there for no longer than needed, then twice as late each time. */
 #define LOOK_FIRST_S 0.001
 #define LOOK_S	     0.05
 
@@ -167,8 +167,9 @@ static int asks_the_same(const struct es_daemon_check *c, const struct es_daemon
 }
 
 /*
- * @before: the check of the same service, by the same family. If another check is configured now, the verdict of @before
- * holds until the first new check has decided: if all nodes forgot at once what they knew, none would serve until then.
+ * @before: the check of the same service, by the same family. If another check is configured now, the verdict
+ * of @before holds until the first new check has decided: if all nodes forgot at once what they knew, none
+ * would serve until then.
  */
 static void inherit(struct es_daemon_check *c, const struct es_daemon_check *before)
 {

@@ -3,9 +3,10 @@
 #define ES_DAEMON_CHECKS_H
 
 /*
- * Checks the servers of this node (health/server_check.h), each service's at its own pace, on the control thread, which never
- * waits for one. A service for which nothing listens is not checked: it is known to be down (self/serving.h), and up
- * again as soon as something does. Until its first check is over, one that listens is neither up nor down.
+ * Checks the servers of this node (health/server_check.h), each service's at its own pace, on the control
+ * thread, which never waits for one. A service for which nothing listens is not checked: it is known to be
+ * down (self/serving.h), and up again as soon as something does. Until its first check is over, one that
+ * listens is neither up nor down.
  */
 #include <ev.h>
 #include "inspector/health/place.h"
@@ -64,7 +65,9 @@ struct es_daemon_checks {
 void es_daemon_checks_init(struct es_daemon_checks *checks, struct ev_loop *loop, const __u64 *listens,
 			   void (*changed)(void *ctx), void *ctx);
 
-/* es_daemon_checks_start() - before the first look at the servers of @self, this node. Returns 0 or -ENOMEM. */
+/*
+ * es_daemon_checks_start() - before the first look at the servers of @self, this node. Returns 0 or -ENOMEM.
+ */
 int es_daemon_checks_start(struct es_daemon_checks *checks, const struct es_conf *conf, unsigned int self);
 
 /* es_daemon_checks_rebind() - after a reload; what is known of a check that is as before stays known */
@@ -74,28 +77,29 @@ void es_daemon_checks_rebind(struct es_daemon_checks *checks, const struct es_co
 void es_daemon_checks_stop(struct es_daemon_checks *checks);
 
 /*
- * es_daemon_checks_fails() - is the server of @service down, by one of its addresses? *@ret_why: why, until the next
- * check
+ * es_daemon_checks_fails() - is the server of @service down, by one of its addresses? *@ret_why: why, until
+ * the next check
  */
 int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int service, const char **ret_why);
 
 /*
- * es_daemon_checks_refuse() - does nobody listen for @service, by one of its addresses that fail? All else that a check finds
- * may be by clients' doing (overload), or by that of something which all servers have in common (a database).
+ * es_daemon_checks_refuse() - does nobody listen for @service, by one of its addresses that fail? All else
+ * that a check finds may be by clients' doing (overload), or by that of something which all servers have in
+ * common (a database).
  */
 int es_daemon_checks_refuse(const struct es_daemon_checks *checks, unsigned int service);
 
 /*
- * Of servers that fail all at once, each node believes at first that the others serve. So a node says that its server
- * fails, and refuses nothing before it has heard whether others say the same: es_daemon_checks_is_told() says that this
- * time is over.
+ * Of servers that fail all at once, each node believes at first that the others serve. So a node says that
+ * its server fails, and refuses nothing before it has heard whether others say the same:
+ * es_daemon_checks_is_told() says that this time is over.
  */
 #define ES_CHECKS_TOLD_NS 250000000ULL
 int es_daemon_checks_is_told(const struct es_daemon_checks *checks, unsigned int service);
 
 /*
- * es_daemon_checks_is_unknown() - does something listen for @service whose first check is not over yet, by one of its
- * addresses, as far as the last look at the servers found?
+ * es_daemon_checks_is_unknown() - does something listen for @service whose first check is not over yet, by
+ * one of its addresses, as far as the last look at the servers found?
  */
 int es_daemon_checks_is_unknown(const struct es_daemon_checks *checks, unsigned int service);
 

@@ -3,8 +3,8 @@
 #define ES_DAEMON_CLOCK_H
 
 /*
- * What the daemon does about the machine's wall clock (peers/own_clock.h): the datapath, which must know the time
- * without a daemon, and all threads get it from here, and the other nodes are told when it was set.
+ * What the daemon does about the machine's wall clock (peers/own_clock.h): the datapath, which must know the
+ * time without a daemon, and all threads get it from here, and the other nodes are told when it was set.
  */
 #include <ev.h>
 #include "inspector/peers/own_clock.h"
@@ -18,7 +18,9 @@ struct es_daemon_clock {
 	void (*was_set)(struct es_daemon *daemon);
 };
 
-/* es_daemon_clock_start() - go on from what the datapath's memory has; es_daemon_clock_watch(): from then on */
+/*
+ * es_daemon_clock_start() - go on from what the datapath's memory has; es_daemon_clock_watch(): from then on
+ */
 void es_daemon_clock_start(struct es_daemon *daemon);
 void es_daemon_clock_watch(struct es_daemon *daemon, void (*was_set)(struct es_daemon *daemon));
 

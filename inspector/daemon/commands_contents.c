@@ -66,8 +66,8 @@ int es_daemon_table(void *ctx, struct json_object *request, struct json_object *
 	return 0;
 }
 
-/* @len: of all that is given of the request; @segment: how much of it comes at a time; @named: by a plugin, whose
- * worker goes on */
+/* @len: of all that is given of the request; @segment: how much of it comes at a time; @named: by a plugin,
+ * whose worker goes on */
 struct question {
 	struct es_report_explanation *report;
 	struct es_request_view request;
@@ -91,7 +91,9 @@ static size_t explain_bound(const struct es_conf *conf)
 	return es_gather_most(conf->inspector.gather_bytes, conf->datapath.receive_window_scale);
 }
 
-/* As the inspector does it: the segments with the head, and then, for who wants more, as many as there are. */
+/*
+ * As the inspector does it: the segments with the head, and then, for who wants more, as many as there are.
+ */
 static int ask(struct es_inspector *inspector, struct question *q)
 {
 	size_t bound = explain_bound(inspector->cluster->conf);

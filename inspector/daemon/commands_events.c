@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The control command `events`: the newest ones that this daemon has in memory, all after one that is named. */
+/*
+ * The control command `events`: the newest ones that this daemon has in memory, all after one that is named.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include "inspector/base/event.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The control commands that change a node: `earshot drain`, `undrain` and `weight`, with who wants it, for how long, and
- * why (self/by_hand.h).
+ * The control commands that change a node: `earshot drain`, `undrain` and `weight`, with who wants it, for
+ * how long, and why (self/by_hand.h).
  */
 #include <errno.h>
 #include <stdio.h>

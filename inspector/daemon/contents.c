@@ -23,7 +23,10 @@ struct es_service_table {
 	struct es_content_sync *sync;
 };
 
-/* @node: this one's number; @self, @members, @member_count: of the bus, for tables that come later; 0 members: none */
+/*
+ * @node: this one's number; @self, @members, @member_count: of the bus, for tables that come later; 0
+ * members: none
+ */
 struct es_daemon_contents {
 	struct ev_loop *loop;
 	const struct es_content_sync_ops *ops;

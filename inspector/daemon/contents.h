@@ -31,7 +31,8 @@ void es_daemon_contents_free(struct es_daemon_contents **contents);
 void es_daemon_contents_self(struct es_daemon_contents *contents, unsigned int self);
 
 /**
- * es_daemon_contents_prepare() - the tables that @conf needs: a service of the same name and policy keeps its own
+ * es_daemon_contents_prepare() - the tables that @conf needs: a service of the same name and policy keeps its
+ * own
  * Returns 0 or -ENOMEM. Then one of commit and discard.
  */
 int es_daemon_contents_prepare(struct es_daemon_contents *contents, const struct es_conf *conf,

@@ -191,8 +191,8 @@ static int es_daemon_file_beside(const struct es_daemon *d, const char *suffix, 
 }
 
 /*
- * Where something lasts: below /var/lib/earshot, over the machine's restart, too; a daemon that was given a control
- * socket of its own, beside one of the same name perhaps, has it there.
+ * Where something lasts: below /var/lib/earshot, over the machine's restart, too; a daemon that was given a
+ * control socket of its own, beside one of the same name perhaps, has it there.
  */
 static int es_daemon_state_path(const struct es_daemon *d, const char *suffix, char *ret_path, size_t size)
 {

@@ -4,8 +4,8 @@
 
 /*
  * The daemon's parts and their life: configuration, cluster, datapath, workers, control socket. One instance,
- * used by the control thread. What a part has in memory is in the header of its file, which those include who use it:
- * CMakeLists.txt has the files in the order in which they call each other.
+ * used by the control thread. What a part has in memory is in the header of its file, which those include who
+ * use it: CMakeLists.txt has the files in the order in which they call each other.
  */
 #include <ev.h>
 #include "inspector/cluster/cluster.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Receives what other nodes say in datagrams, and does what follows from it, and from having heard the node at all. */
+/*
+ * Receives what other nodes say in datagrams, and does what follows from it, and from having heard the node
+ * at all.
+ */
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/log.h"

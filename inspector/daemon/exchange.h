@@ -3,8 +3,8 @@
 #define ES_DAEMON_EXCHANGE_H
 
 /*
- * The socket by which the nodes tell each other all that needs no bus (peers/exchange.h), and what follows from a word of
- * another node: about its load, its clock, its servers.
+ * The socket by which the nodes tell each other all that needs no bus (peers/exchange.h), and what follows
+ * from a word of another node: about its load, its clock, its servers.
  */
 #include <ev.h>
 #include "inspector/base/error.h"
@@ -30,7 +30,9 @@ struct es_daemon_exchange {
 	unsigned long long said_behind_ns[ES_NODES_MAX];
 };
 
-/* es_daemon_exchange_start() - listen, and tell this node's load, from now on. Returns 0, or -errno and @err. */
+/*
+ * es_daemon_exchange_start() - listen, and tell this node's load, from now on. Returns 0, or -errno and @err.
+ */
 int es_daemon_exchange_start(struct es_daemon *daemon, struct es_conf_error *err);
 
 /* es_daemon_exchange_rebind() - after a reload: the port may be another one */
@@ -39,7 +41,10 @@ void es_daemon_exchange_rebind(struct es_daemon *daemon);
 /* es_daemon_exchange_stop() - may be called without start */
 void es_daemon_exchange_stop(struct es_daemon *daemon);
 
-/* es_daemon_send() (send.c) - to one other node; what is lost is said again, or asked for again, by whoever sends it */
+/*
+ * es_daemon_send() (send.c) - to one other node; what is lost is said again, or asked for again, by whoever
+ * sends it
+ */
 void es_daemon_send(const struct es_daemon *daemon, unsigned int node, const void *data, size_t len);
 
 #endif

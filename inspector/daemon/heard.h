@@ -6,7 +6,10 @@
 #include "inspector/base/clock.h"
 #include "kmod/core/abi.h"
 
-/* A node says something many times in this time. If it does not, nothing is known of it; after twice that, it may be dead. */
+/*
+ * A node says something many times in this time. If it does not, nothing is known of it; after twice that, it
+ * may be dead.
+ */
 #define ES_SILENCE_NS 1000000000ULL
 
 /* struct es_heard - @at_ns: CLOCK_MONOTONIC; 0: never */

@@ -13,7 +13,10 @@
 #include "inspector/peers/snapshots.h"
 #include "inspector/report/json.h"
 
-/* Steps are joined to longer ones, twice as long each time; with the longest, a sample is two minutes and a half. */
+/*
+ * Steps are joined to longer ones, twice as long each time; with the longest, a sample is two minutes and a
+ * half.
+ */
 #define JOINED_MAX 32
 
 static unsigned long long given_to(const struct es_daemon *d, unsigned int service, unsigned int node)

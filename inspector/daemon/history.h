@@ -3,8 +3,9 @@
 #define ES_DAEMON_HISTORY_H
 
 /*
- * Which figures of a node have a history (status/history.h), kept whether or not somebody looks: requests that it decided on, by
- * service and by the node that serves them; what its own server answered, and how fast; and what went wrong.
+ * Which figures of a node have a history (status/history.h), kept whether or not somebody looks: requests
+ * that it decided on, by service and by the node that serves them; what its own server answered, and how
+ * fast; and what went wrong.
  */
 #include <json-c/json.h>
 #include "inspector/status/history.h"
@@ -52,8 +53,8 @@ static inline unsigned int es_figure_p99(const struct es_figures *f, unsigned in
 	return es_figure_errors(f) + 1 + service;
 }
 
-/* es_daemon_history() - the last ten minutes, as docs/json.md has them; at most ES_SNAPSHOT_HISTORY_MAX bytes of text, by longer
- * steps. The caller's. */
+/* es_daemon_history() - the last ten minutes, as docs/json.md has them; at most ES_SNAPSHOT_HISTORY_MAX bytes
+ * of text, by longer steps. The caller's. */
 struct json_object *es_daemon_history(const struct es_daemon *daemon);
 
 #endif

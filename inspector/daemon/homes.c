@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What leads from the content tables to the other nodes: with membership, the bus. Without, the sets of servers that
- * change here go to each node in a datagram; one that is lost is told again when a connection moves on account of it.
+ * What leads from the content tables to the other nodes: with membership, the bus. Without, the sets of
+ * servers that change here go to each node in a datagram; one that is lost is told again when a connection
+ * moves on account of it.
  */
 #include "inspector/base/clock.h"
 #include "inspector/daemon/contents.h"

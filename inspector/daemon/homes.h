@@ -3,7 +3,8 @@
 #define ES_DAEMON_HOMES_H
 
 /*
- * Which nodes serve which content, told from node to node where there is no bus (policy/contents.h). Control thread.
+ * Which nodes serve which content, told from node to node where there is no bus (policy/contents.h). Control
+ * thread.
  */
 #include "inspector/cluster/content_sync.h"
 #include "inspector/peers/exchange.h"

@@ -3,10 +3,10 @@
 #define ES_DAEMON_INTERFACES_H
 
 /*
- * Interfaces come and go while the daemon runs: a VLAN or bond that is made anew, a network service that is started
- * again. What is attached to one goes with it, and another one of the same name has nothing of it. So the daemon
- * follows the kernel's link messages: it attaches again, and renews all else that names an interface by its index;
- * while one is missing, or nothing can be attached, the node is no member.
+ * Interfaces come and go while the daemon runs: a VLAN or bond that is made anew, a network service that is
+ * started again. What is attached to one goes with it, and another one of the same name has nothing of it. So
+ * the daemon follows the kernel's link messages: it attaches again, and renews all else that names an
+ * interface by its index; while one is missing, or nothing can be attached, the node is no member.
  */
 #include <ev.h>
 #include "inspector/base/error.h"

@@ -14,8 +14,8 @@ struct es_daemon_text {
 	size_t len;
 };
 
-/* es_daemon_read() (read.c) - read configuration and keys; @text: NULL: the configuration that the command line names.
- * Returns 0, or -errno and @err; then there is nothing to free. */
+/* es_daemon_read() (read.c) - read configuration and keys; @text: NULL: the configuration that the command
+ * line names. Returns 0, or -errno and @err; then there is nothing to free. */
 int es_daemon_read(const struct es_daemon_options *options, const struct es_daemon_text *text,
 		   struct es_keys *ret_keys, struct es_conf **ret_conf, unsigned int *ret_self,
 		   struct es_conf_error *err);
@@ -27,7 +27,10 @@ int es_daemon_read(const struct es_daemon_options *options, const struct es_daem
 int es_daemon_try(struct es_daemon *daemon, const struct es_daemon_text *text, int may_wait,
 		  char *ret_settings, size_t size, struct es_conf_error *err);
 
-/* es_daemon_configure() (configure.c) - put a version of the cluster in force in the datapath. Returns 0 or -errno. */
+/*
+ * es_daemon_configure() (configure.c) - put a version of the cluster in force in the datapath. Returns 0 or
+ * -errno.
+ */
 int es_daemon_configure(struct es_daemon *daemon, const struct es_cluster *cluster,
 			const struct es_keys *keys);
 
@@ -36,8 +39,8 @@ void es_daemon_set_workers(struct es_daemon *daemon, const struct es_cluster *cl
 			   const struct es_keys *keys);
 
 /**
- * es_daemon_install() (install.c) - put another version of the cluster in force, in the datapath and in the workers
- * Takes @next over; on failure it stays the caller's, and the old one in force. Returns 0 or -errno.
+ * es_daemon_install() (install.c) - put another version of the cluster in force, in the datapath and in the
+ * workers Takes @next over; on failure it stays the caller's, and the old one in force. Returns 0 or -errno.
  */
 int es_daemon_install(struct es_daemon *daemon, struct es_cluster *next);
 

@@ -169,7 +169,10 @@ void es_daemon_load_take(struct es_daemon *d, unsigned int node, const struct es
 		take(d, node, load);
 }
 
-/* Over the bus it comes later than in a datagram: while these arrive, it would put an older word over a newer one. */
+/*
+ * Over the bus it comes later than in a datagram: while these arrive, it would put an older word over a newer
+ * one.
+ */
 void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
 	if (!load->has_requests || node == d->cluster->self || es_heard_within(d->heard, node, ES_SILENCE_NS))

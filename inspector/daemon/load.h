@@ -24,8 +24,8 @@ struct es_daemon;
  * @walk_ns: CPU time that the last count took; @counted_ns: when that was, 0 if another one is due;
  * @counted: how many there were; @asked_ns: when somebody last looked
  * @told_ns: when this node last said how busy it is
- * @idle: what each node said last of connections on which nothing goes on, at @idle_ns; @idle_told, @idle_told_ns: what
- * this one did
+ * @idle: what each node said last of connections on which nothing goes on, at @idle_ns; @idle_told,
+ * @idle_told_ns: what this one did
  */
 struct es_daemon_load {
 	struct es_load_sums sums;
@@ -75,7 +75,10 @@ void es_daemon_load_start(struct es_daemon *daemon);
 /* es_daemon_load_stop() - may be called without start */
 void es_daemon_load_stop(struct es_daemon *daemon);
 
-/* es_daemon_load_take() - what @node said of itself, if it is new, and if all have said so that it can be compared */
+/*
+ * es_daemon_load_take() - what @node said of itself, if it is new, and if all have said so that it can be
+ * compared
+ */
 void es_daemon_load_take(struct es_daemon *daemon, unsigned int node, const struct es_wire_load *load);
 
 /* es_daemon_load_bus() - what @node said of itself on the bus; used while its datagrams are not heard */

@@ -3,9 +3,9 @@
 #define ES_DAEMON_LOG_WRITER_H
 
 /*
- * The thread that writes the request log. It takes decisions from a ring for each worker (inspect/trace.h); a disk or a syslog that
- * hangs holds up nobody else: the rings become full, and what has no room is counted. The file is opened anew when another one, or
- * none, has its name, as after logrotate.
+ * The thread that writes the request log. It takes decisions from a ring for each worker (inspect/trace.h); a
+ * disk or a syslog that hangs holds up nobody else: the rings become full, and what has no room is counted.
+ * The file is opened anew when another one, or none, has its name, as after logrotate.
  */
 #include "inspector/config/config.h"
 #include "inspector/inspect/trace.h"

@@ -218,7 +218,10 @@ static int public_link_is_up(struct es_membership *m)
 		rejoin(m);
 		return 0;
 	}
-	/* While corosync does not answer, that is why (bus_watch()): two reasons in turn would be told at each tick. */
+	/*
+	 * While corosync does not answer, that is why (bus_watch()): two reasons in turn would be told at
+	 * each tick.
+	 */
 	es_bus_state(m->bus, &bus);
 	if (!bus.why[0] && strcmp(why, m->why) != 0)
 		es_membership_silence(m, why);
@@ -353,9 +356,9 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 				 d->network.public_mac, &d->keys.ring);
 	if (!rc && es_datapath_adopted(d->datapath) && state->was_deaf)
 		es_public_link_begin_deaf(&m->link, clients_heard(m), es_membership_now_ms());
-	/* A node that answers late counts as silent. So this thread, and the bus's, which inherits its priority, run
-	 * before all else that keeps the machine busy; they have little to do. Threads that are started later have
-	 * more to do, and inherit no priority. */
+	/* A node that answers late counts as silent. So this thread, and the bus's, which inherits its
+	 * priority, run before all else that keeps the machine busy; they have little to do. Threads that are
+	 * started later have more to do, and inherit no priority. */
 	if (!rc && sched_setscheduler(0, SCHED_RR, &priority))
 		es_log(ES_LOG_WARNING, "membership: no real-time priority for its thread; while this machine "
 				       "is busy, it may lose its place in the cluster");
@@ -456,7 +459,10 @@ void es_membership_reloaded(struct es_membership *m)
 	unsigned int after;
 
 	nodes_set(m);
-	/* What was set by hand holds, unless the file says the same now. One that waits takes it when it has waited. */
+	/*
+	 * What was set by hand holds, unless the file says the same now. One that waits takes it when it has
+	 * waited.
+	 */
 	es_by_hand_changed(m);
 	after = m->cluster_link.is_waiting ? before : es_by_hand_own_weight(m);
 	describe(m);

@@ -43,17 +43,24 @@ const unsigned int *es_membership_weights(const struct es_membership *membership
 const struct es_share *es_membership_share(const struct es_membership *membership);
 const struct es_tenure *es_membership_tenure(const struct es_membership *membership);
 
-/* es_membership_drain_until_restart() - what drains this node next ends with the daemon. Returns 0 if it is draining
- * already, then nothing changes. */
+/* es_membership_drain_until_restart() - what drains this node next ends with the daemon. Returns 0 if it is
+ * draining already, then nothing changes. */
 int es_membership_drain_until_restart(struct es_membership *membership);
 
-/* es_membership_serving() - whether this node can serve (daemon/serving.h) has changed: tell the others soon */
+/*
+ * es_membership_serving() - whether this node can serve (daemon/serving.h) has changed: tell the others soon
+ */
 void es_membership_serving(struct es_membership *membership);
 
-/* es_membership_is_unkept() - would this node's next start find another state or weight than was set by hand? */
+/*
+ * es_membership_is_unkept() - would this node's next start find another state or weight than was set by hand?
+ */
 int es_membership_is_unkept(const struct es_membership *membership);
 
-/* es_membership_is_cut_off() - this node is a member without a share for long: it hears nobody on the cluster network */
+/*
+ * es_membership_is_cut_off() - this node is a member without a share for long: it hears nobody on the cluster
+ * network
+ */
 int es_membership_is_cut_off(const struct es_membership *membership);
 
 /**
@@ -67,7 +74,10 @@ const char *es_membership_lacks(const struct es_membership *membership, unsigned
 void es_membership_send(struct es_membership *membership, enum es_wire_type type, const void *payload,
 			size_t len);
 
-/* es_membership_missing() - why this node cannot be a member, whatever it hears: an interface is gone; "": it can */
+/*
+ * es_membership_missing() - why this node cannot be a member, whatever it hears: an interface is gone; "": it
+ * can
+ */
 void es_membership_missing(struct es_membership *membership, const char *text);
 
 const struct es_group *es_membership_group(const struct es_membership *membership);
@@ -76,7 +86,10 @@ const struct es_group *es_membership_group(const struct es_membership *membershi
 struct es_report_membership;
 void es_membership_report(const struct es_membership *membership, struct es_report_membership *ret_report);
 
-/* es_membership_rebind() - the public interface is another one, struct es_network says which. Returns 0 or -errno. */
+/*
+ * es_membership_rebind() - the public interface is another one, struct es_network says which. Returns 0 or
+ * -errno.
+ */
 int es_membership_rebind(struct es_membership *membership);
 
 #endif

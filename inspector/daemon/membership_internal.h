@@ -3,9 +3,10 @@
 #define ES_DAEMON_MEMBERSHIP_INTERNAL_H
 
 /*
- * What the files of membership share: membership.c (the bus, the group, when to join), ring.c (what the group's decisions
- * do to datapath and workers), lease.c, silence.c, sign_of_life.c, by_hand.c, service_drains.c, cluster_link.c, story.c,
- * and those that answer for it: membership_state.c and membership_report.c.
+ * What the files of membership share: membership.c (the bus, the group, when to join), ring.c (what the
+ * group's decisions do to datapath and workers), lease.c, silence.c, sign_of_life.c, by_hand.c,
+ * service_drains.c, cluster_link.c, story.c, and those that answer for it: membership_state.c and
+ * membership_report.c.
  */
 #include "inspector/base/clock.h"
 #include "inspector/base/event.h"
@@ -45,8 +46,8 @@ struct es_story {
  * @stopped_ms: when the last ring began to change
  * @is_silent: the lease was taken back, or never given
  * @is_dropped: the content tables know that the node is gone
- * @cluster_link_waited: the weight of this node was 0 for @cluster_link when it joined; @cluster_link_zero_ms: until
- * then, it need not ask for that again
+ * @cluster_link_waited: the weight of this node was 0 for @cluster_link when it joined;
+ * @cluster_link_zero_ms: until then, it need not ask for that again
  * @was_deaf: the public network was not heard when it was last looked at
  * @must_end: others may have taken over: end what is unproven before the lease begins again
  * @has_lease: it was given, and nobody has noticed yet that it is over; @lapse: so many messages of this node
@@ -99,8 +100,8 @@ static inline uint64_t es_membership_now_ms(void)
 }
 
 /*
- * silence.c: this node takes nothing new any more. What it has goes on until the lease is over, and stands still then,
- * as far as another node may be asked for it.
+ * silence.c: this node takes nothing new any more. What it has goes on until the lease is over, and stands
+ * still then, as far as another node may be asked for it.
  */
 void es_membership_silence(struct es_membership *membership, const char *why);
 
@@ -134,8 +135,8 @@ void es_story_quorum(struct es_membership *membership, int is_quorate);
 void es_story_tick(struct es_membership *membership);
 
 /*
- * cluster_link.c: may this node join, may it take a share of the ring? es_cluster_watch_view() is for each view, before
- * the group has it.
+ * cluster_link.c: may this node join, may it take a share of the ring? es_cluster_watch_view() is for each
+ * view, before the group has it.
  */
 int es_cluster_watch_may_join(struct es_membership *membership);
 void es_cluster_watch_view(struct es_membership *membership, unsigned int count);

@@ -4,8 +4,8 @@
 
 /*
  * The node's metrics: what the control thread knows is put into a document whenever somebody asks, over HTTP
- * (status/server.h) or with `earshot metrics`. It reads what the workers count, and never waits for one. An address
- * or a port that cannot be had keeps nothing else from working: it is tried again every few seconds.
+ * (status/server.h) or with `earshot metrics`. It reads what the workers count, and never waits for one. An
+ * address or a port that cannot be had keeps nothing else from working: it is tried again every few seconds.
  */
 #include <ev.h>
 #include <json-c/json.h>

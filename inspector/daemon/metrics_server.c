@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Serves metrics and the cluster's view over HTTP: begins, tries again, and gives the server's thread what it asks for. */
+/*
+ * Serves metrics and the cluster's view over HTTP: begins, tries again, and gives the server's thread what it
+ * asks for.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Counts responses that the datapath has measured, collects the lengths of those that others should know, and puts what
- * they tell into the URL tables.
+ * Counts responses that the datapath has measured, collects the lengths of those that others should know, and
+ * puts what they tell into the URL tables.
  */
 #include <string.h>
 #include "inspector/base/clock.h"

@@ -6,10 +6,11 @@
  * What the nodes learn about the content that they serve: how long responses are. The datapath of the node
  * that serves measures those that an inspector asked for (ES_REQUEST_F_MEASURE), complete ones with status
  * 200; all nodes hear of them over the bus, since any may inspect the next request. Content is named by
- * es_url_key(), whose secret the nodes share. Of most, only the status counts (ES_REQUEST_F_STATUS): this stays
- * here (health/responses.h).
+ * es_url_key(), whose secret the nodes share. Of most, only the status counts (ES_REQUEST_F_STATUS): this
+ * stays here (health/responses.h).
  *
- * ES_WIRE_SIZES: the service's tag (es_content_sync_tag()), 4 bytes, then 16 for each response: key and bytes.
+ * ES_WIRE_SIZES: the service's tag (es_content_sync_tag()), 4 bytes, then 16 for each response: key and
+ * bytes.
  */
 #include <stddef.h>
 #include "inspector/config/config.h"
@@ -34,14 +35,17 @@ struct es_observed_service {
 	struct es_durations_lately lately;
 };
 
-/* struct es_observed_ops - @took: a response of @service took so long, 0: not known; @tell: an ES_WIRE_SIZES, to all nodes */
+/*
+ * struct es_observed_ops - @took: a response of @service took so long, 0: not known; @tell: an ES_WIRE_SIZES,
+ * to all nodes
+ */
 struct es_observed_ops {
 	void (*took)(void *ctx, unsigned int service, unsigned long long took_ns);
 	void (*tell)(void *ctx, const void *payload, size_t len);
 };
 
-/* struct es_daemon_observed - @services: how many there are; @lately: how long responses took, of all services, and of each; @count: what is to be told of @service
- * yet, in @payload behind room for the tag */
+/* struct es_daemon_observed - @services: how many there are; @lately: how long responses took, of all
+ * services, and of each; @count: what is to be told of @service yet, in @payload behind room for the tag */
 struct es_daemon_observed {
 	const struct es_observed_ops *ops;
 	void *ctx;

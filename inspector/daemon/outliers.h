@@ -3,17 +3,18 @@
 #define ES_DAEMON_OUTLIERS_H
 
 /*
- * Judges this node's servers by what they answer (health/outlier.h), each second: with what the datapath has counted, and
- * with what the other nodes say of theirs. A claim, and that a node is out, travel as a service that fails
- * (struct es_wire_load), so that a version that does not know outliers counts such a node as one whose check fails.
+ * Judges this node's servers by what they answer (health/outlier.h), each second: with what the datapath has
+ * counted, and with what the other nodes say of theirs. A claim, and that a node is out, travel as a service
+ * that fails (struct es_wire_load), so that a version that does not know outliers counts such a node as one
+ * whose check fails.
  */
 #include "inspector/health/outlier.h"
 #include "inspector/self/serving.h"
 
 struct es_daemon;
 
-/* struct es_daemon_outlier - of the service of that name; @conf: by which it was judged; @timed, @slow: as struct
- * es_outlier_counts */
+/* struct es_daemon_outlier - of the service of that name; @conf: by which it was judged; @timed, @slow: as
+ * struct es_outlier_counts */
 struct es_daemon_outlier {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_conf_outlier conf;
@@ -27,7 +28,10 @@ struct es_daemon_outliers {
 	struct es_daemon_outlier of[ES_CONF_SERVICES_MAX];
 };
 
-/* es_daemon_outliers_rebind() - at the start and after a reload; a service with the same limits stays as it is */
+/*
+ * es_daemon_outliers_rebind() - at the start and after a reload; a service with the same limits stays as it
+ * is
+ */
 void es_daemon_outliers_rebind(struct es_daemon *daemon);
 
 /* es_daemon_outliers_took() - a response of @service took so long, by this node's server; 0: not known */

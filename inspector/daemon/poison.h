@@ -25,7 +25,8 @@ struct es_daemon_poison {
 };
 
 /**
- * es_daemon_poison_start() - before there are workers: takes what the last daemon was busy with, starts the keeper
+ * es_daemon_poison_start() - before there are workers: takes what the last daemon was busy with, starts the
+ * keeper
  * Returns 0 or -errno.
  */
 int es_daemon_poison_start(struct es_daemon *daemon);

@@ -3,8 +3,8 @@
 #define ES_DAEMON_PROBLEM_EVENTS_H
 
 /*
- * What `earshot check` finds, as events: a check that fails from now on, or passes again. The text of each begins with
- * the check's name and a colon, by which the daemon knows after a restart what it has told.
+ * What `earshot check` finds, as events: a check that fails from now on, or passes again. The text of each
+ * begins with the check's name and a colon, by which the daemon knows after a restart what it has told.
  */
 #include <json-c/json.h>
 #include "inspector/base/log.h"
@@ -27,8 +27,8 @@ struct es_problem_events {
 	int is_begun;
 };
 
-/* es_problem_events_take() - @findings: all of a run, as `earshot check --json` prints them. A check that could not be
- * made this time is neither new nor over. */
+/* es_problem_events_take() - @findings: all of a run, as `earshot check --json` prints them. A check that
+ * could not be made this time is neither new nor over. */
 void es_problem_events_take(struct es_problem_events *events, struct json_object *findings);
 
 #endif

@@ -3,9 +3,9 @@
 #define ES_DAEMON_PROBLEMS_H
 
 /*
- * What `earshot check` says of this machine: for people who look at the status page, and as events when it changes. It
- * is a program of its own, so that whatever it waits for holds up nobody else; run now and then, and at most once a
- * minute while somebody looks.
+ * What `earshot check` says of this machine: for people who look at the status page, and as events when it
+ * changes. It is a program of its own, so that whatever it waits for holds up nobody else; run now and then,
+ * and at most once a minute while somebody looks.
  */
 #include <json-c/json.h>
 #include "inspector/daemon/problem_events.h"
@@ -16,7 +16,8 @@
 
 /**
  * struct es_problems - all zero before the first es_problems_look()
- * @looked_ns: the last run that somebody's look began, 0: none; CLOCK_MONOTONIC, as @at_ns, when the last run ended;
+ * @looked_ns: the last run that somebody's look began, 0: none; CLOCK_MONOTONIC, as @at_ns, when the last run
+ * ended;
  * @at_s: the same since 1970
  * @error: why that one found nothing out; else @summary and @findings, errors and warnings only
  */

@@ -2,7 +2,10 @@
 #ifndef ES_DAEMON_RATES_H
 #define ES_DAEMON_RATES_H
 
-/* Tells the other nodes, fifty times a second, of which clients this one has admitted requests that a rule counts, and hears them. */
+/*
+ * Tells the other nodes, fifty times a second, of which clients this one has admitted requests that a rule
+ * counts, and hears them.
+ */
 #include <ev.h>
 #include "inspector/peers/rate_words.h"
 
@@ -10,7 +13,9 @@ struct es_daemon;
 
 #define ES_RATES_INTERVAL_MS 20
 
-/* struct es_daemon_rates - @table: the workers', as long as they live; @heard: the last sequence of each node */
+/*
+ * struct es_daemon_rates - @table: the workers', as long as they live; @heard: the last sequence of each node
+ */
 struct es_daemon_rates {
 	struct es_rates *table;
 	struct ev_timer timer;

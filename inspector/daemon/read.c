@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads what a daemon starts with, or goes on with after a reload: the configuration, which node this is, and the keys. */
+/*
+ * Reads what a daemon starts with, or goes on with after a reload: the configuration, which node this is, and
+ * the keys.
+ */
 #include "inspector/base/log.h"
 #include "inspector/daemon/internal.h"
 

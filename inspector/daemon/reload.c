@@ -56,8 +56,8 @@ static int has_node(const struct es_conf *conf, unsigned int place)
 }
 
 /*
- * With membership nodes know each other by their places, which members keep. A node that is none may be added behind all
- * others, or go: from the end of the list, or with its place kept.
+ * With membership nodes know each other by their places, which members keep. A node that is none may be added
+ * behind all others, or go: from the end of the list, or with its place kept.
  */
 static int es_daemon_members_stay(const struct es_daemon *d, const struct es_conf *conf,
 				  struct es_conf_error *err)
@@ -85,7 +85,10 @@ static int es_daemon_members_stay(const struct es_daemon *d, const struct es_con
 	return 0;
 }
 
-/* May @conf and @keys replace those in force while the daemon runs? @may_wait: for its next start, what that alone needs */
+/*
+ * May @conf and @keys replace those in force while the daemon runs? @may_wait: for its next start, what that
+ * alone needs
+ */
 static int es_daemon_reload_check(const struct es_daemon *d, const struct es_conf *conf, unsigned int self,
 				  const struct es_keys *keys, int may_wait, struct es_conf_error *err)
 {
@@ -272,8 +275,8 @@ static int es_daemon_accepts(const struct es_keys *keys, const struct es_sipkey 
 }
 
 /*
- * The nodes tell each other on the way that they have switched, so it must lead to the same nodes before and after, and
- * who has switched and who has not must accept each other's words.
+ * The nodes tell each other on the way that they have switched, so it must lead to the same nodes before and
+ * after, and who has switched and who has not must accept each other's words.
  */
 static int es_daemon_nodes_stay(const struct es_daemon *d, const struct es_conf *conf,
 				const struct es_keys *keys, struct es_conf_error *err)

@@ -3,9 +3,9 @@
 #define ES_DAEMON_RESTART_H
 
 /*
- * Another start of the daemon in the same process: its program runs again, with the same command line. So it is the
- * same to systemd, to Pacemaker and to whoever else has started it, and the program that a package has brought meanwhile
- * is the one that runs.
+ * Another start of the daemon in the same process: its program runs again, with the same command line. So it
+ * is the same to systemd, to Pacemaker and to whoever else has started it, and the program that a package has
+ * brought meanwhile is the one that runs.
  */
 #include "inspector/base/error.h"
 
@@ -15,10 +15,15 @@ struct json_object;
 /* es_daemon_begin_anew() - leave in order, as at an end; main() then starts again */
 void es_daemon_begin_anew(struct es_daemon *daemon);
 
-/* es_daemon_exec() - of main(), when all of the daemon is gone. Returns only if that fails, having said why. */
+/*
+ * es_daemon_exec() - of main(), when all of the daemon is gone. Returns only if that fails, having said why.
+ */
 void es_daemon_exec(char **argv);
 
-/* es_daemon_serves() - does @node do its part: as a member that is up and has what it needs to decide as the others do? */
+/*
+ * es_daemon_serves() - does @node do its part: as a member that is up and has what it needs to decide as the
+ * others do?
+ */
 int es_daemon_serves(const struct es_daemon *daemon, unsigned int node);
 
 /* es_daemon_command_restart() - the control command `restart`; an es_control_fn */

@@ -206,7 +206,10 @@ static enum es_node_state state_of(const struct es_group_node *node)
 	}
 }
 
-/* Who has just joined knows nothing of how warm the others' servers are; his own has had no requests for a while. */
+/*
+ * Who has just joined knows nothing of how warm the others' servers are; his own has had no requests for a
+ * while.
+ */
 static void begin_slowly(struct es_membership *m, unsigned long long now_ns)
 {
 	struct es_daemon *d = m->daemon;

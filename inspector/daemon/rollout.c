@@ -22,7 +22,9 @@ static unsigned long long now_ns(void *ctx)
 	return es_clock_now_ns();
 }
 
-/* A node that takes the rollout back puts its file in force again: so the file must be what is in force now. */
+/*
+ * A node that takes the rollout back puts its file in force again: so the file must be what is in force now.
+ */
 static int file_is_in_force(const struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_conf *there = NULL;

@@ -3,8 +3,8 @@
 #define ES_DAEMON_ROLLOUT_H
 
 /*
- * `earshot rollout`: one configuration for all nodes, or for none. This node leads it, or takes part (rollout/leader.h,
- * rollout/member.h); both check and switch as a reload does.
+ * `earshot rollout`: one configuration for all nodes, or for none. This node leads it, or takes part
+ * (rollout/leader.h, rollout/member.h); both check and switch as a reload does.
  */
 #include <ev.h>
 #include <json-c/json.h>
@@ -20,9 +20,11 @@ struct es_daemon;
 /**
  * struct es_daemon_rollout - all zero: there was none
  * @timer: runs while there is something to wait for
- * @file: the configuration's place here; @name: what the operator calls the file; @by: who he is, "" if it is not known
+ * @file: the configuration's place here; @name: what the operator calls the file; @by: who he is, "" if it is
+ * not known
  * @has_told: what became of the one that this node led is an event; @restarts: daemons may begin anew for it
- * @history: up to the file of the last rollout here; @before: until then; @next: with the one that is being rolled out
+ * @history: up to the file of the last rollout here; @before: until then; @next: with the one that is being
+ * rolled out
  * @is_catch_up: what this node takes part in is for it alone
  */
 struct es_daemon_rollout {
@@ -49,8 +51,9 @@ void es_daemon_rollout_stop(struct es_daemon *daemon);
 extern const struct es_rollout_ops es_daemon_rollout_ops;
 
 /*
- * es_daemon_rollout_stage() - may this node take @text, and may nodes with these two settings be in one cluster? Then it is
- * beside the file in force, and @err says what waits for a restart. @leaders_settings: "": there is no other node's
+ * es_daemon_rollout_stage() - may this node take @text, and may nodes with these two settings be in one
+ * cluster? Then it is beside the file in force, and @err says what waits for a restart. @leaders_settings:
+ * "": there is no other node's
  */
 struct es_daemon_text;
 int es_daemon_rollout_stage(struct es_daemon *daemon, const struct es_daemon_text *text,
@@ -61,17 +64,25 @@ int es_daemon_rollout_stage(struct es_daemon *daemon, const struct es_daemon_tex
 /* es_daemon_rollout_text() - of a request, or of what is offered; "" for none */
 const char *es_daemon_rollout_text(struct json_object *object, const char *key);
 
-/* es_daemon_rollout_send() - to another node; what is lost is said again. @daemon: for struct es_rollout_ops */
+/*
+ * es_daemon_rollout_send() - to another node; what is lost is said again. @daemon: for struct es_rollout_ops
+ */
 void es_daemon_rollout_send(void *daemon, const struct es_rollout_message *message);
 
 /* es_daemon_rollout_number() - for what this node leads next: higher than of any before */
 unsigned long long es_daemon_rollout_number(const struct es_daemon *daemon);
 
-/* es_daemon_rollout_document() - what is offered, with @history up to the file with @text; @settings: of this node with it */
+/*
+ * es_daemon_rollout_document() - what is offered, with @history up to the file with @text; @settings: of this
+ * node with it
+ */
 struct json_object *es_daemon_rollout_document(const struct es_rollout_history *history, const char *settings,
 					       const char *text);
 
-/* es_daemon_rollout_past_add() - @history goes on with the file with @digest, named as struct es_daemon_rollout has it */
+/*
+ * es_daemon_rollout_past_add() - @history goes on with the file with @digest, named as struct
+ * es_daemon_rollout has it
+ */
 void es_daemon_rollout_past_add(const struct es_daemon *daemon, struct es_rollout_history *history,
 				unsigned long long number, unsigned long long digest);
 
@@ -87,10 +98,16 @@ int es_daemon_rollout_message(void *daemon, const void *data, size_t len);
 /* es_daemon_rollout_report() (rollout_report.c) - how the one that this node leads stands; the caller's */
 struct json_object *es_daemon_rollout_report(const struct es_daemon *daemon);
 
-/* es_daemon_rollout_told() (rollout_report.c) - for `status`: the last one here, and whether its file is in force */
+/*
+ * es_daemon_rollout_told() (rollout_report.c) - for `status`: the last one here, and whether its file is in
+ * force
+ */
 struct json_object *es_daemon_rollout_told(const struct es_daemon *daemon);
 
-/* es_daemon_rollout_command() - the control command `rollout`: begins one, or tells how it stands; an es_control_fn */
+/*
+ * es_daemon_rollout_command() - the control command `rollout`: begins one, or tells how it stands; an
+ * es_control_fn
+ */
 int es_daemon_rollout_command(void *ctx, struct json_object *request, struct json_object **ret_result,
 			      struct es_conf_error *err);
 

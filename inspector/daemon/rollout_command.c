@@ -25,7 +25,10 @@ static void leave_out(struct es_rollout_leader *l, unsigned int node, const char
 	snprintf(l->node[node].why, sizeof(l->node[node].why), "%s", why);
 }
 
-/* Leaves out nodes that were removed, and those that @text removes. A @text that is wrong, all nodes refuse in a moment. */
+/*
+ * Leaves out nodes that were removed, and those that @text removes. A @text that is wrong, all nodes refuse
+ * in a moment.
+ */
 static void removed_find(struct es_daemon *d, const char *text)
 {
 	struct es_conf_error unwanted = {};

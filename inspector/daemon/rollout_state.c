@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What both of a rollout's roles, and a node that catches up, have in common: what is offered, its number, the way of it. */
+/*
+ * What both of a rollout's roles, and a node that catches up, have in common: what is offered, its number,
+ * the way of it.
+ */
 #include <stdio.h>
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"

@@ -3,8 +3,8 @@
 #define ES_DAEMON_RUN_H
 
 /*
- * Another program, run beside the daemon: what it writes is read as it comes, up to a bound, and the control thread
- * never waits for it. It gets so long, and is then killed with all that it has started.
+ * Another program, run beside the daemon: what it writes is read as it comes, up to a bound, and the control
+ * thread never waits for it. It gets so long, and is then killed with all that it has started.
  */
 #include <ev.h>
 #include <sys/types.h>
@@ -40,7 +40,8 @@ struct es_run {
 /**
  * es_run_start() - run @argv, whose first is the program's path
  * @loop: the default loop, which alone learns of children; @limit_s: then it is killed
- * @done: called once when it has ended, with the status of waitpid(); @run->out and @run->err last until it returns
+ * @done: called once when it has ended, with the status of waitpid(); @run->out and @run->err last until it
+ * returns
  * Returns 0, or -errno: it does not run, and @done is not called.
  */
 int es_run_start(struct es_run *run, struct ev_loop *loop, char *const *argv, double limit_s,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A wish goes over the bus to the node that it is about, which keeps it and tells all what holds. So each node tells of
- * itself only, and who joins is told by everybody.
+ * A wish goes over the bus to the node that it is about, which keeps it and tells all what holds. So each
+ * node tells of itself only, and who joins is told by everybody.
  */
 #include <errno.h>
 #include <stdlib.h>

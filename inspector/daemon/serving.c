@@ -43,7 +43,9 @@ static void log_change(struct es_serving *told, const struct es_serving *now)
 		es_event(ES_EVENT_server_up, ES_LOG_INFO, NULL, "this node can serve again");
 }
 
-/* The services that a trouble of @node is about, as far as it has told; 0: it is the machine's, or not known. */
+/*
+ * The services that a trouble of @node is about, as far as it has told; 0: it is the machine's, or not known.
+ */
 static __u64 concerned(const struct es_daemon *d, unsigned int node)
 {
 	switch (d->serving->trouble[node]) {
@@ -114,7 +116,9 @@ static void forget_silent(struct es_daemon *d)
 		}
 }
 
-/* Settings of the machine with which some connections cannot be made, or are lost: better than none at all. */
+/*
+ * Settings of the machine with which some connections cannot be made, or are lost: better than none at all.
+ */
 static void spare_the_last(struct es_daemon *d, struct es_serving *now)
 {
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
@@ -135,7 +139,10 @@ static int others_are_heard(const struct es_daemon *d)
 	return 1;
 }
 
-/* Before the first check is over, another node is better. Before others are heard, it is as with the daemon before. */
+/*
+ * Before the first check is over, another node is better. Before others are heard, it is as with the daemon
+ * before.
+ */
 static int waits_for_check(const struct es_daemon *d, unsigned int service)
 {
 	return others_are_heard(d) ? es_daemon_another_serves(d, service)
@@ -157,7 +164,10 @@ static void add_refusing(struct es_daemon *d, struct es_serving *now, unsigned i
 	es_daemon_serving_look_in(d, ES_CHECKS_TOLD_NS / 1e9);
 }
 
-/* The same cause may soon make other nodes' servers fail. So this node goes only if it gets a place, and another passes. */
+/*
+ * The same cause may soon make other nodes' servers fail. So this node goes only if it gets a place, and
+ * another passes.
+ */
 static void add_doubtful(struct es_daemon *d, struct es_serving *now, unsigned int i, const char *why,
 			 int was_refused)
 {
@@ -184,7 +194,9 @@ static void add_doubtful(struct es_daemon *d, struct es_serving *now, unsigned i
 	now->is_open |= place->state == ES_PLACE_CLAIMS;
 }
 
-/* A check that fails on all nodes takes none of them away, unless the configuration wants it (when_all_down). */
+/*
+ * A check that fails on all nodes takes none of them away, unless the configuration wants it (when_all_down).
+ */
 static void add_common(struct es_daemon *d, struct es_serving *now, unsigned int i, const char *why)
 {
 	if (d->conf->services[i].when_all_down == ES_CONF_ALL_DOWN_REJECT)

@@ -18,7 +18,8 @@ struct es_daemon;
  * struct es_daemon_serving
  * @now: what was found last; @told: what people were told last
  * @trouble, @failing, @yields, @lacks: what each node says of itself; @text: that of others, in a line
- * @began_ns: of this life; @served: the services that the daemon before this one did not refuse, if there was one
+ * @began_ns: of this life; @served: the services that the daemon before this one did not refuse, if there was
+ * one
  */
 struct es_daemon_serving {
 	struct es_serving now;
@@ -46,14 +47,21 @@ void es_daemon_serving_look(struct es_daemon *daemon);
 /* es_daemon_serving_changed() - the same, as struct es_daemon_checks wants it */
 void es_daemon_serving_changed(void *daemon);
 
-/* es_daemon_serving_word() - what this node says of that: trouble, failing and ES_WIRE_FAILING_YIELDS of @word */
+/*
+ * es_daemon_serving_word() - what this node says of that: trouble, failing and ES_WIRE_FAILING_YIELDS of
+ * @word
+ */
 void es_daemon_serving_word(const struct es_daemon *daemon, struct es_wire_load *word);
 
-/* es_daemon_serving_tell() - the others, in a word of its own, how long a packet this node takes, of what it makes connections, and
- * for which services it has no server: each second, and when something of that has changed or somebody has come */
+/* es_daemon_serving_tell() - the others, in a word of its own, how long a packet this node takes, of what it
+ * makes connections, and for which services it has no server: each second, and when something of that has
+ * changed or somebody has come */
 void es_daemon_serving_tell(struct es_daemon *daemon);
 
-/* es_daemon_serving_given() - what nobody reads is for the inspector to give away: all while this node drains, and what is not on it */
+/*
+ * es_daemon_serving_given() - what nobody reads is for the inspector to give away: all while this node
+ * drains, and what is not on it
+ */
 void es_daemon_serving_given(struct es_daemon *daemon);
 
 /* es_daemon_serving_look_in() - in so many seconds, less than one, and each second from then on */
@@ -69,7 +77,10 @@ int es_daemon_serving_is_down(const struct es_daemon *daemon);
 void es_daemon_serving_heard(struct es_daemon *daemon, unsigned int node, const struct es_wire_load *word,
 			     int is_down);
 
-/* es_daemon_serving_lacks() - @node says for which services it has no server, before it says what is wrong with it */
+/*
+ * es_daemon_serving_lacks() - @node says for which services it has no server, before it says what is wrong
+ * with it
+ */
 void es_daemon_serving_lacks(struct es_daemon *daemon, unsigned int node, __u64 lacks);
 
 /* What is wrong with @node, in a line; "" for nothing. */

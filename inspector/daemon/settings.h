@@ -3,8 +3,9 @@
 #define ES_DAEMON_SETTINGS_H
 
 /*
- * With static membership nobody joins, so nodes ask each other for their settings from time to time, and show where they
- * differ. (Members of a cluster with a bus say them there.) What is asked says what is known, so that only news are told.
+ * With static membership nobody joins, so nodes ask each other for their settings from time to time, and show
+ * where they differ. (Members of a cluster with a bus say them there.) What is asked says what is known, so
+ * that only news are told.
  */
 #include <ev.h>
 #include "inspector/peers/snapshots.h"
@@ -14,7 +15,10 @@ struct es_daemon;
 
 #define ES_SETTINGS_ASK_S 2.0
 
-/* struct es_daemon_told - of another node; @text: "" until it has told; @answered_ns: when this node last answered it */
+/*
+ * struct es_daemon_told - of another node; @text: "" until it has told; @answered_ns: when this node last
+ * answered it
+ */
 struct es_daemon_told {
 	struct es_snapshot_inbox inbox;
 	unsigned long long answered_ns;
@@ -43,7 +47,10 @@ void es_daemon_settings_message(struct es_daemon *daemon, const struct es_snapsh
 /* es_daemon_settings_told() - this node's, and those of nodes that are heard now; none with a bus */
 void es_daemon_settings_told(const struct es_daemon *daemon, struct es_report_told *ret_told);
 
-/* es_daemon_is_heard() - has @node sent its load within the last seconds? One that is gone differs from nobody. */
+/*
+ * es_daemon_is_heard() - has @node sent its load within the last seconds? One that is gone differs from
+ * nobody.
+ */
 int es_daemon_is_heard(const struct es_daemon *daemon, unsigned int node);
 
 #endif

@@ -3,8 +3,9 @@
 #define ES_DAEMON_START_SETTINGS_H
 
 /*
- * What a daemon takes from its configuration when it starts, and not later. Some of it need not be alike on all nodes at
- * any time: a file that changes that can be in force before the daemon has started anew, but for these settings.
+ * What a daemon takes from its configuration when it starts, and not later. Some of it need not be alike on
+ * all nodes at any time: a file that changes that can be in force before the daemon has started anew, but for
+ * these settings.
  */
 #include <stddef.h>
 
@@ -15,7 +16,10 @@ struct es_daemon;
 /* The settings that another start puts in force, as a line of text; "" if there are none. */
 #define ES_START_SETTINGS_SIZE 256
 
-/* es_start_settings_fixed() - the first key that differs, and that no start of one node after the other changes; or NULL */
+/*
+ * es_start_settings_fixed() - the first key that differs, and that no start of one node after the other
+ * changes; or NULL
+ */
 const char *es_start_settings_fixed(const struct es_daemon *daemon, const struct es_conf *next);
 
 /* es_start_settings_differ() - the keys that differ, and that a start changes. Returns how many. */

@@ -84,8 +84,8 @@ static struct json_object *names_of(const struct es_conf *conf, __u64 services)
 	return names;
 }
 
-/* The services whose server fails its check on each node, those that it lacks a server for, by what it says, and those of which it
- * is drained. */
+/* The services whose server fails its check on each node, those that it lacks a server for, by what it says,
+ * and those of which it is drained. */
 static void add_failing(const struct es_daemon *d, struct json_object *report)
 {
 	const struct es_conf *conf = d->cluster->conf;

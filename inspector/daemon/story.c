@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What becomes of the cluster's nodes, as an operator would tell it: who joined and left, and why, and which ring
- * followed. A node that was silent itself has not seen who came and went: it tells only with whom it serves.
+ * What becomes of the cluster's nodes, as an operator would tell it: who joined and left, and why, and which
+ * ring followed. A node that was silent itself has not seen who came and went: it tells only with whom it
+ * serves.
  */
 #include <stdio.h>
 #include <string.h>

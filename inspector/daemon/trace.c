@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The control command `trace`: gives each worker a ring for whoever begins to watch, and hands over what is in the rings,
- * in order of time. All of this is the control thread's; only the list of rings in a worker is changed by that worker.
+ * The control command `trace`: gives each worker a ring for whoever begins to watch, and hands over what is
+ * in the rings, in order of time. All of this is the control thread's; only the list of rings in a worker is
+ * changed by that worker.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +20,10 @@
 #define REPLY_MAX   4096 /* decisions in a reply; the others are in the next one */
 #define FILTERS_MAX 16
 
-/* struct es_trace_watcher - @asked_ns: when it last asked; @ring: of each worker; @told: of those left out, what it knows */
+/*
+ * struct es_trace_watcher - @asked_ns: when it last asked; @ring: of each worker; @told: of those left out,
+ * what it knows
+ */
 struct es_trace_watcher {
 	unsigned long long id;
 	unsigned long long asked_ns;

@@ -3,8 +3,9 @@
 #define ES_DAEMON_TRACE_H
 
 /*
- * Those who watch decisions (`earshot trace`). A watcher begins with its filter and asks again and again for what came
- * since; one that does not for a while has gone, and its rings are taken from the workers (inspect/trace.h).
+ * Those who watch decisions (`earshot trace`). A watcher begins with its filter and asks again and again for
+ * what came since; one that does not for a while has gone, and its rings are taken from the workers
+ * (inspect/trace.h).
  */
 #include <ev.h>
 #include <json-c/json.h>

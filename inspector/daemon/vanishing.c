@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Carries evidence from workers to the nodes that it is about, and tells people what the judge makes of this node's. */
+/*
+ * Carries evidence from workers to the nodes that it is about, and tells people what the judge makes of this
+ * node's.
+ */
 #include <stdio.h>
 #include <string.h>
 #include "inspector/base/clock.h"

@@ -21,7 +21,9 @@ struct es_daemon_vanishing {
 	} of[ES_CONF_SERVICES_MAX];
 };
 
-/* es_daemon_vanishing_rebind() - at the start and after a reload; a service of the same name stays as it is */
+/*
+ * es_daemon_vanishing_rebind() - at the start and after a reload; a service of the same name stays as it is
+ */
 void es_daemon_vanishing_rebind(struct es_daemon *daemon);
 
 /* es_daemon_vanishing_add() - pass on what the workers know, look, and add to what was found what follows */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Asks the nodes how they are while somebody looks, answers those that ask, and puts what they say together. */
+/*
+ * Asks the nodes how they are while somebody looks, answers those that ask, and puts what they say together.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,10 @@
 #define RING_PLACES 240
 #define EVENTS	    10
 
-/* Of itself, `earshot check` is run so often; so long after the start, when the node has joined; and after a reload. */
+/*
+ * Of itself, `earshot check` is run so often; so long after the start, when the node has joined; and after a
+ * reload.
+ */
 #define CHECK_EVERY_S  300.0
 #define CHECK_START_S  15.0
 #define CHECK_RELOAD_S 5.0

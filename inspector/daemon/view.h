@@ -3,9 +3,9 @@
 #define ES_DAEMON_VIEW_H
 
 /*
- * The whole cluster for people, on any node: each node tells of itself what it knows best (snapshot.c), and is asked once
- * a second while somebody looks at the status page or `earshot top`, and never else. What a node said stays known after
- * it falls silent, with its age.
+ * The whole cluster for people, on any node: each node tells of itself what it knows best (snapshot.c), and
+ * is asked once a second while somebody looks at the status page or `earshot top`, and never else. What a
+ * node said stays known after it falls silent, with its age.
  */
 #include <ev.h>
 #include <json-c/json.h>
@@ -31,7 +31,8 @@ struct es_daemon;
 /* And for its history so often, which grows no faster, while somebody wants that. */
 #define ES_VIEW_HISTORY_MS 5000
 
-/* struct es_view_word - @text: what a node said last, NUL behind; @at_ns: when, 0: never; @asked_number: its own last question,
+/* struct es_view_word - @text: what a node said last, NUL behind; @at_ns: when, 0: never; @asked_number: its
+ * own last question,
  * @answered_ns: when that was answered */
 struct es_view_word {
 	struct es_snapshot_inbox inbox;
@@ -60,8 +61,8 @@ struct es_view_hot {
 /**
  * struct es_daemon_view
  * @step: for the history; @timer: asks the nodes while somebody looks
- * @looked_ns: when somebody last looked; 0: never; @began_ns: when he began; @history_wanted_ns: when somebody last wanted
- * histories, @history_asked_ns: when they were asked for
+ * @looked_ns: when somebody last looked; 0: never; @began_ns: when he began; @history_wanted_ns: when
+ * somebody last wanted histories, @history_asked_ns: when they were asked for
  * @node: of each; allocated with the first look; @hot: of each worker, likewise
  * @identity: of the list of nodes, es_history_totals'
  * @problems: what `earshot check` says of this node; run while somebody looks, and by @check
@@ -93,22 +94,28 @@ void es_daemon_view_stop(struct es_daemon *daemon);
 /* es_daemon_view_message() - a datagram of es_snapshot_read(); returns 0, or -EBADMSG: it is none */
 int es_daemon_view_message(void *daemon, const void *data, size_t len);
 
-/* es_daemon_view_look() - somebody looks: nodes are asked. Returns 1, or 0: first answers may come in a moment. */
+/*
+ * es_daemon_view_look() - somebody looks: nodes are asked. Returns 1, or 0: first answers may come in a
+ * moment.
+ */
 int es_daemon_view_look(struct es_daemon *daemon, int with_history);
 
-/* es_daemon_view() - somebody looks: the cluster, in the shape of docs/json.md, with the nodes' last ten minutes if wanted; the
- * caller's */
+/* es_daemon_view() - somebody looks: the cluster, in the shape of docs/json.md, with the nodes' last ten
+ * minutes if wanted; the caller's */
 struct json_object *es_daemon_view(struct es_daemon *daemon, int with_history);
 
 /* es_daemon_view_command() - the control command `cluster`; an es_control_fn */
 int es_daemon_view_command(void *ctx, struct json_object *request, struct json_object **ret_result,
 			   struct es_conf_error *err);
 
-/* es_daemon_snapshot() (snapshot.c) - this node, as it tells others of itself; the caller's. At most ES_SNAPSHOT_MAX
- * bytes of text, by leaving out the longest parts. */
+/* es_daemon_snapshot() (snapshot.c) - this node, as it tells others of itself; the caller's. At most
+ * ES_SNAPSHOT_MAX bytes of text, by leaving out the longest parts. */
 struct json_object *es_daemon_snapshot(struct es_daemon *daemon);
 
-/* es_daemon_snapshot_moves() (snapshot.c) - the requests that moved their connections, by each reason that there is */
+/*
+ * es_daemon_snapshot_moves() (snapshot.c) - the requests that moved their connections, by each reason that
+ * there is
+ */
 void es_daemon_snapshot_moves(const struct es_daemon *daemon,
 			      struct es_metrics_move ret_moves[ES_METRICS_MOVES]);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Waits for a network that is late, before anything of the daemon is there. The configuration is read each time:
- * whoever waits for a wrong name can correct it.
+ * Waits for a network that is late, before anything of the daemon is there. The configuration is read each
+ * time: whoever waits for a wrong name can correct it.
  */
 #include <errno.h>
 #include <signal.h>

@@ -6,8 +6,9 @@
 
 /**
  * es_daemon_wait() - until this node's interfaces and address are there
- * At boot they may be late, and a name that is wrong looks just the same: so it says once what it waits for, and what
- * there is. Returns at once when the configuration cannot be read: what is wrong with that, the start says.
+ * At boot they may be late, and a name that is wrong looks just the same: so it says once what it waits for,
+ * and what there is. Returns at once when the configuration cannot be read: what is wrong with that, the
+ * start says.
  */
 void es_daemon_wait(const struct es_daemon_options *options);
 

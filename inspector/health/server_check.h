@@ -100,7 +100,10 @@ struct es_server_check {
 void es_server_check_init(struct es_server_check *check, const struct es_conf_service *service,
 			  const struct es_addr *address);
 
-/* es_server_check_begin() - a new one; one that nobody has accepted yet goes on instead. step() tells what fails. */
+/*
+ * es_server_check_begin() - a new one; one that nobody has accepted yet goes on instead. step() tells what
+ * fails.
+ */
 void es_server_check_begin(struct es_server_check *check, unsigned long long now_ns);
 
 /**
@@ -119,13 +122,15 @@ static inline int es_server_check_wants_write(const struct es_server_check *chec
 }
 
 /**
- * es_server_check_rest() - read what comes behind the answer of the last check, up to the end of its connection
+ * es_server_check_rest() - read what comes behind the answer of the last check, up to the end of its
+ * connection
  * Called when @rest_fd can be read. Returns whether more is waited for.
  */
 int es_server_check_rest(struct es_server_check *check);
 
 /*
- * es_server_check_rest_end() - reset that connection, if it has not ended: at the latest when the next check begins
+ * es_server_check_rest_end() - reset that connection, if it has not ended: at the latest when the next check
+ * begins
  */
 void es_server_check_rest_end(struct es_server_check *check);
 

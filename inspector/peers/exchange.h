@@ -42,8 +42,8 @@ _Static_assert(ES_WIRE_LOAD_SIZE <= ES_LOADS_PAYLOAD_SIZE, "room for what a node
 
 /**
  * struct es_home_wire - without a bus: who serves what (inspector/policy/contents.h)
- * For nodes that say that they understand it. In network byte order; @tag: the service's, es_content_sync_tag(); the
- * rest is a struct es_content_word.
+ * For nodes that say that they understand it. In network byte order; @tag: the service's,
+ * es_content_sync_tag(); the rest is a struct es_content_word.
  */
 struct es_home_wire {
 	__be64 content;
@@ -56,8 +56,8 @@ _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fil
 
 /**
  * struct es_evidence_wire - whether a node's clients were heard of there (inspector/health/vanishing.h)
- * For that node, if it says that it understands it. In network byte order; struct es_evidence without the node; @tag:
- * the service's, as above.
+ * For that node, if it says that it understands it. In network byte order; struct es_evidence without the
+ * node; @tag: the service's, as above.
  */
 struct es_evidence_wire {
 	__be64 address;
@@ -70,9 +70,10 @@ struct es_evidence_wire {
 _Static_assert(sizeof(struct es_evidence_wire) == ES_LOADS_PAYLOAD_SIZE, "it fills a payload");
 
 /**
- * struct es_idle_wire - how many of the requests that a node has in hand are connections on which nothing goes on
- * Told where requests are refused because of loads, to nodes that say that they understand it: a message with loads has
- * no room for it. In network byte order; @idle: as in struct es_load_report.
+ * struct es_idle_wire - how many of the requests that a node has in hand are connections on which nothing
+ * goes on
+ * Told where requests are refused because of loads, to nodes that say that they understand it: a message with
+ * loads has no room for it. In network byte order; @idle: as in struct es_load_report.
  */
 struct es_idle_wire {
 	__be32 idle;
@@ -80,10 +81,11 @@ struct es_idle_wire {
 
 /**
  * struct es_takes_wire - what the sender can take
- * How long a client's packet in a handover message may be, of which packets it makes connections, and for which services
- * it has no server; for nodes that say that they understand it. In network byte order; @makes: ES_MAKES_*, 0 from a
- * version that does not tell; @lacks: as in struct es_serving, likewise. The version before takes no message whose length
- * says more than @packet_max. So the length never does, and the two fields after it are authentic all the same.
+ * How long a client's packet in a handover message may be, of which packets it makes connections, and for
+ * which services it has no server; for nodes that say that they understand it. In network byte order; @makes:
+ * ES_MAKES_*, 0 from a version that does not tell; @lacks: as in struct es_serving, likewise. The version
+ * before takes no message whose length says more than @packet_max. So the length never does, and the two
+ * fields after it are authentic all the same.
  */
 struct es_takes_wire {
 	__be32 packet_max;

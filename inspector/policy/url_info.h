@@ -8,7 +8,7 @@
  */
 #include "inspector/policy/node_set.h"
 
-/* Of so many pieces of content a node knows this. */
+/* How many pieces of content a node may know this of. */
 #define ES_URL_ENTRIES_MIN 1024u
 #define ES_URL_ENTRIES_MAX (4u << 20)
 

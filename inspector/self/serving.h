@@ -78,7 +78,8 @@ void es_serving_look(const struct es_conf *conf, unsigned int self, enum es_data
 		     unsigned int packet_max, struct es_serving *ret);
 
 /**
- * es_serving_fails() - add to what was found that the server of @service fails its check (health/server_check.h)
+ * es_serving_fails() - add to what was found that the server of @service fails its check
+ * (health/server_check.h)
  * @why: what the check says; @refuses: another node serves, so that nothing need be given to this server
  */
 void es_serving_fails(struct es_serving *serving, const struct es_conf *conf, unsigned int service,

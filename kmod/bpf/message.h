@@ -113,7 +113,10 @@ static __always_inline void es_message_moment_get(const struct es_state *state, 
 	ret->own_began = state->began[cfg->self & (ES_NODES_MAX - 1)];
 }
 
-/* es_decide_authentic() in a stack frame of its own. Returns the counter, ES_COUNT_handover_received if it may be taken. */
+/*
+ * es_decide_authentic() in a stack frame of its own. Returns the counter, ES_COUNT_handover_received if it
+ * may be taken.
+ */
 static __noinline int es_message_authentic(const struct es_config *cfg, const struct es_handover *h)
 {
 	const struct es_state *state = es_state_get();
@@ -162,8 +165,8 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 #define ES_MESSAGE_KEPT ES_STRAYS_KEPT
 
 /*
- * What the IPv6 and UDP headers say of a message that is cut. Its checksum is made anew, with the message's header as it is
- * in the packet; es_message_store6() goes on from there. Returns 0 or -1.
+ * What the IPv6 and UDP headers say of a message that is cut. Its checksum is made anew, with the message's
+ * header as it is in the packet; es_message_store6() goes on from there. Returns 0 or -1.
  */
 static __noinline int es_message_cut6(struct __sk_buff *skb)
 {
@@ -224,7 +227,10 @@ static __noinline int es_message_cut4(struct __sk_buff *skb)
 		       : 0;
 }
 
-/* es_message_cut() - keep the first ES_MESSAGE_KEPT bytes of the message's packet, for its answer. Returns 0 or -1. */
+/*
+ * es_message_cut() - keep the first ES_MESSAGE_KEPT bytes of the message's packet, for its answer. Returns 0
+ * or -1.
+ */
 __noinline int es_message_cut(struct __sk_buff *skb)
 {
 	if (bpf_skb_change_tail(skb, es_message_packet_off(skb) + ES_MESSAGE_KEPT, 0))
@@ -287,8 +293,8 @@ static __noinline int es_message_turn6(struct __sk_buff *skb)
 }
 
 /*
- * Put the header @h in the place of the one that is in the packet, which the UDP checksum has to hear of: IPv6 demands one
- * (RFC 8200, 8.1), and the whole is too long to be added up. Returns 0 or -1.
+ * Put the header @h in the place of the one that is in the packet, which the UDP checksum has to hear of:
+ * IPv6 demands one (RFC 8200, 8.1), and the whole is too long to be added up. Returns 0 or -1.
  */
 static __noinline int es_message_store6(struct __sk_buff *skb, struct es_handover *h)
 {

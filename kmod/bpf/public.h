@@ -3,8 +3,8 @@
 #define ES_BPF_PUBLIC_H
 
 /*
- * What es_public does with a packet of the public interface: reads one of IPv6, completes the view of a segment, and
- * carries out what es_decide() says of it.
+ * What es_public does with a packet of the public interface: reads one of IPv6, completes the view of a
+ * segment, and carries out what es_decide() says of it.
  */
 #include "answer.h"
 #include "neighbour.h"
@@ -29,7 +29,10 @@ static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es
 	return es_answer_send(skb, cfg, &answer);
 }
 
-/* What this node does not serve at layer 4 may go to another one. Noted before that can be said: this one makes nothing of it. */
+/*
+ * What this node does not serve at layer 4 may go to another one. Noted before that can be said: this one
+ * makes nothing of it.
+ */
 static __always_inline int es_carry_out_give(const struct es_view *v)
 {
 	struct es_settled_answer settled =
@@ -92,8 +95,8 @@ static __noinline int es_carry_out_rebuild(struct __sk_buff *skb, struct bpf_soc
 	if (es_rebuild(skb, sk, pkt, &v->seg, &rebuilt.track.options))
 		return -1;
 	/*
-	 * This node, too, may be lost, and be asked again when what it has made is gone. It has executed nothing
-	 * of what it could not make, so that is not noted.
+	 * This node, too, may be lost, and be asked again when what it has made is gone. It has executed
+	 * nothing of what it could not make, so that is not noted.
 	 */
 	if (cfg->leased)
 		es_first_note(v->flow_hash, v->seg.seq, rebuilt.at_ns);
@@ -173,7 +176,10 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 	return rc;
 }
 
-/* Of an ICMP error that begins at @off: is it about a message? A global function, so that it is verified once. */
+/*
+ * Of an ICMP error that begins at @off: is it about a message? A global function, so that it is verified
+ * once.
+ */
 __noinline int es_public_is_error(struct __sk_buff *skb, __u32 off, int is_v6, int is_part)
 {
 	struct es_state *state = es_state_get();
@@ -196,9 +202,10 @@ __noinline int es_public_is_error(struct __sk_buff *skb, __u32 off, int is_v6, i
 }
 
 /*
- * Is it a message of the nodes', or was one, or is it an error about one? They have a network of their own, where es_cluster looks at it
- * before a socket gets it; what comes from the clients' side is nobody's who may send one. A part of a
- * datagram is looked at only if it has the ports; without that one, the rest never becomes a whole.
+ * Is it a message of the nodes', or was one, or is it an error about one? They have a network of their own,
+ * where es_cluster looks at it before a socket gets it; what comes from the clients' side is nobody's who may
+ * send one. A part of a datagram is looked at only if it has the ports; without that one, the rest never
+ * becomes a whole.
  */
 static __always_inline int es_public_is_message(struct __sk_buff *skb, const struct es_config *cfg,
 						const struct iphdr *ip)
@@ -216,8 +223,8 @@ static __always_inline int es_public_is_message(struct __sk_buff *skb, const str
 }
 
 /*
- * The same with IPv6: what may be one behind headers that nobody walks over is none of anybody who means it well. A global
- * function, so that it is verified once.
+ * The same with IPv6: what may be one behind headers that nobody walks over is none of anybody who means it
+ * well. A global function, so that it is verified once.
  */
 __noinline int es_public_is_message6(struct __sk_buff *skb, const struct es_packet *pkt)
 {
@@ -319,8 +326,9 @@ out:
 enum { ES_READ6_NEXT = -1, ES_READ6_DROP = -2, ES_READ6_OTHER = -3, ES_READ6_SOLICITED = -4 };
 
 /*
- * Read a packet of IPv6. Returns the index of the service that it is for, or what else it is; what is dropped is counted. A
- * global function, so that it is verified once, and IPv4's packets need not be followed again behind it.
+ * Read a packet of IPv6. Returns the index of the service that it is for, or what else it is; what is dropped
+ * is counted. A global function, so that it is verified once, and IPv4's packets need not be followed again
+ * behind it.
  */
 __noinline int es_public_read6(struct __sk_buff *skb, struct es_packet *pkt, struct es_segment *seg)
 {

@@ -134,7 +134,10 @@ __noinline int es_handover_is_stale_here(const struct es_handover *h, __u64 flow
 	return cfg && ring && h && es_handover_is_stale(cfg, &ring->table, h, flow_hash);
 }
 
-/* es_decide_handover(), and the plan of its verdict; a global function, so that it is verified once, and what follows for no view in particular. */
+/*
+ * es_decide_handover(), and the plan of its verdict; a global function, so that it is verified once, and what
+ * follows for no view in particular.
+ */
 __noinline int es_handover_decide(struct es_handover_view *view, struct es_handover_plan *plan)
 {
 	struct es_verdict verdict = {};
@@ -146,7 +149,10 @@ __noinline int es_handover_decide(struct es_handover_view *view, struct es_hando
 	return 0;
 }
 
-/* struct es_received - a message about a client's segment: @sk is held; with its plan, and @rc, the program's verdict */
+/*
+ * struct es_received - a message about a client's segment: @sk is held; with its plan, and @rc, the program's
+ * verdict
+ */
 struct es_received {
 	struct __sk_buff *skb;
 	struct es_config *cfg;
@@ -207,7 +213,10 @@ static __always_inline __u32 es_handover_fate(const struct es_config *cfg, const
 	return es_fate_reason(&settled, &in->pkt, 0);
 }
 
-/* The steps of a plan (kmod/core/plan.h). Each returns 0 or -1; those with a stack of their own have it for its size. */
+/*
+ * The steps of a plan (kmod/core/plan.h). Each returns 0 or -1; those with a stack of their own have it for
+ * its size.
+ */
 static __noinline int es_handover_settle(struct es_received *in)
 {
 	struct es_settled_answer settled;

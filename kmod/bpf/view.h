@@ -3,8 +3,8 @@
 #define ES_BPF_VIEW_H
 
 /*
- * What es_decide() wants to know of a packet, of its flow, its socket and that socket's track, gathered from the
- * tables; and the decision itself, in a stack frame of its own.
+ * What es_decide() wants to know of a packet, of its flow, its socket and that socket's track, gathered from
+ * the tables; and the decision itself, in a stack frame of its own.
  */
 #include "heard.h"
 #include "packet.h"

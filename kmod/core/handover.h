@@ -8,8 +8,8 @@
  *
  * Authentic: @mac is SipHash-2-4 over the header (with mac = 0) and the packet, under the cluster's handover
  * key. Fresh: @sequence counts up per (source, stream); the receiver keeps a window (replay.h). A sender that
- * starts anew begins at its number clock's seconds << 24, which never goes back (inspector/peers/own_clock.h).
- * And timely:
+ * starts anew begins at its number clock's seconds << 24, which never goes back
+ * (inspector/peers/own_clock.h). And timely:
  * @sent is when it was sent; the window of a node that has just started is empty, and would take what
  * somebody has recorded. A message that was sent before that node's own start is not taken at all, see
  * es_handover_is_early().

@@ -4,9 +4,9 @@
 
 /*
  * What becomes of a datagram to or from the handover port, and what the header of an answer says. As in
- * decide.h: views in, a verdict out. In this order: es_decide_envelope() before anything is believed, the MAC,
- * es_decide_authentic(), the replay window (replay.h), es_decide_fresh(). What the message then asks for is
- * decided in target.h, program.h and strays.h.
+ * decide.h: views in, a verdict out. In this order: es_decide_envelope() before anything is believed, the
+ * MAC, es_decide_authentic(), the replay window (replay.h), es_decide_fresh(). What the message then asks for
+ * is decided in target.h, program.h and strays.h.
  */
 #include "abi.h"
 #include "counters.h"
@@ -155,7 +155,10 @@ static __always_inline int es_message_is_connections(const struct es_segment *se
 	return (seg->flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_FIN | ES_TCP_ACK)) == ES_TCP_ACK;
 }
 
-/* es_message_strays_put() - what an answer to a message about many says beyond what every one does; @here: a bit for each */
+/*
+ * es_message_strays_put() - what an answer to a message about many says beyond what every one does; @here: a
+ * bit for each
+ */
 static __always_inline void es_message_strays_put(struct es_handover *h, __u64 here)
 {
 	h->content = (__be64)es_cpu_be64(here);

@@ -3,10 +3,10 @@
 #define ES_CORE_PLAN_H
 
 /*
- * The steps that follow a verdict, their order, and what becomes of them if one fails. As in decide.h, nothing
- * here calls a kernel. A datapath has a function for each step of a list, and expands the list where it carries
- * a verdict out: so the order is written once, here, for all of them. Such a function returns 0; or anything
- * else if its step has failed, and then no later one is taken.
+ * The steps that follow a verdict, their order, and what becomes of them if one fails. As in decide.h,
+ * nothing here calls a kernel. A datapath has a function for each step of a list, and expands the list where
+ * it carries a verdict out: so the order is written once, here, for all of them. Such a function returns 0;
+ * or anything else if its step has failed, and then no later one is taken.
  */
 #include "again.h"
 #include "target.h"
@@ -19,9 +19,10 @@ enum es_plan_way {
 };
 
 /*
- * es_plan_undo() - how the note that a socket is to be made (ES_SETTLED_MAKE) is taken back when there is none
- * Hands may have made one, whatever they say, once they have begun: that is noted before (ES_SETTLED_SEEN), so
- * that only the one who knows that nothing came of it takes it back.
+ * es_plan_undo() - how the note that a socket is to be made (ES_SETTLED_MAKE) is taken back when there is
+ * none
+ * Hands may have made one, whatever they say, once they have begun: that is noted before (ES_SETTLED_SEEN),
+ * so that only the one who knows that nothing came of it takes it back.
  */
 static __always_inline enum es_settled_step es_plan_undo(enum es_plan_way way)
 {
@@ -41,9 +42,9 @@ static __always_inline enum es_settled_step es_plan_undo(enum es_plan_way way)
  * clear - end the old socket, before its client's new request can come for it
  * retry - send the message back as a packet of its own, with ES_NACK_RETRY; the packet in it is still needed
  * sweep - end what an old connection has left
- * first - note the request among those that were heard (firsts.h). It may have come here before its first packet
- *         on the public network; and its sender may give it to another node, so it was somebody's, whatever
- *         becomes of it here
+ * first - note the request among those that were heard (firsts.h). It may have come here before its first
+ *         packet on the public network; and its sender may give it to another node, so it was somebody's,
+ *         whatever becomes of it here
  * open - take the envelope off
  * probe - make of the packet a question to the client (es_answer_next())
  * ask - note that it is asked, before it is
@@ -92,7 +93,8 @@ enum es_handover_undo {
 /**
  * struct es_handover_plan
  * @steps: of ES_HANDOVER_STEP(), to be taken in the order of the list
- * @counter: by which the message is counted when all of them are taken, ES_COUNTER_COUNT if that is counted elsewhere
+ * @counter: by which the message is counted when all of them are taken, ES_COUNTER_COUNT if that is counted
+ * elsewhere
  * @failed: by which it is if one fails, and es_handover_failed() knows no better
  * @settle: an enum es_settled_step, of the step of that name; @undo: another one, how that is taken back
  * @reason: an enum es_nack_reason, of the step answer; @record: an enum es_record_kind, of the step tell

@@ -268,8 +268,8 @@ static __always_inline int es_stray_question_read(const union es_stray_question_
 
 /**
  * es_strays_begin() - how a message about many begins that is in memory as a whole
- * @packet: of @len bytes; @ret_pkt: a packet of all zeros, which gets the service's part. Returns how many questions follow, 0 if
- * their number contradicts the length.
+ * @packet: of @len bytes; @ret_pkt: a packet of all zeros, which gets the service's part. Returns how many
+ * questions follow, 0 if their number contradicts the length.
  */
 static __always_inline __u32 es_strays_begin(const __u8 *packet, __u32 len, int is_v6,
 					     struct es_packet *ret_pkt)

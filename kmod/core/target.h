@@ -27,8 +27,8 @@
  * @stale: a first request from a node that the ring here does not name: another may have it by now
  * @on_its_way: for ES_HANDOVER_STRAY, see es_stray_is_on_its_way()
  * @silent: this node's lease is over
- * @received: an established socket has all of the segment, see es_handover_view_received(); @beyond: it drops it,
- * and the sender can wait, see es_handover_view_window()
+ * @received: an established socket has all of the segment, see es_handover_view_received(); @beyond: it drops
+ * it, and the sender can wait, see es_handover_view_window()
  * @challenged: an enum es_challenged, of an established socket
  */
 struct es_handover_view {
@@ -54,7 +54,10 @@ struct es_handover_view {
 	__u8 challenged;
 };
 
-/* es_handover_view_received() - @rcv_nxt: the next byte, or FIN, that the established socket expects, if that is certain */
+/*
+ * es_handover_view_received() - @rcv_nxt: the next byte, or FIN, that the established socket expects, if that
+ * is certain
+ */
 static __always_inline void es_handover_view_received(struct es_handover_view *v, __u32 rcv_nxt)
 {
 	__u32 end = v->seg.seq + v->seg.len + !!(v->seg.flags & ES_TCP_FIN);
@@ -71,8 +74,8 @@ static __always_inline void es_handover_view_window(struct es_handover_view *v, 
 }
 
 /**
- * es_handover_is_stale() - is this a first request whose sender the ring here does not name, and which another
- * node may have?
+ * es_handover_is_stale() - is this a first request whose sender the ring here does not name, and which
+ * another node may have?
  * @table: the ring in force here, with @cfg
  */
 static __always_inline int es_handover_is_stale(const struct es_config *cfg,
@@ -86,9 +89,10 @@ static __always_inline int es_handover_is_stale(const struct es_config *cfg,
 }
 
 /**
- * es_handover_view_settled() - fill in what was noted of the request in @pkt: @s, which ES_SETTLED_LOOK has found
- * The stack drops what has an option of IPv6 that it does not like (RFC 8200, 4.2), and clients choose those: that a
- * request with any has made no socket says nothing of the node.
+ * es_handover_view_settled() - fill in what was noted of the request in @pkt: @s, which ES_SETTLED_LOOK has
+ * found
+ * The stack drops what has an option of IPv6 that it does not like (RFC 8200, 4.2), and clients choose those:
+ * that a request with any has made no socket says nothing of the node.
  */
 static __always_inline void es_handover_view_settled(struct es_handover_view *v, const struct es_handover *h,
 						     const struct es_packet *pkt,
@@ -103,9 +107,10 @@ static __always_inline void es_handover_view_settled(struct es_handover_view *v,
 
 /**
  * es_fate_reason() - the answer to ES_HANDOVER_FATE
- * @s: what ES_SETTLED_LOOK has found of the request; @is_swallowed: the datapath knows itself that its attempts come to
- * nothing
- * That a request with IPv6 extension headers has made no socket says nothing of the node: es_handover_view_settled().
+ * @s: what ES_SETTLED_LOOK has found of the request; @is_swallowed: the datapath knows itself that its
+ * attempts come to nothing
+ * That a request with IPv6 extension headers has made no socket says nothing of the node:
+ * es_handover_view_settled().
  */
 static __always_inline enum es_nack_reason es_fate_reason(const struct es_settled_answer *s,
 							  const struct es_packet *pkt, int is_swallowed)
@@ -161,8 +166,8 @@ static __always_inline enum es_record_kind es_leave_record(__u32 action)
 
 /*
  * es_leave_begins() - fill in what ES_HANDOVER_END and _GONE want to know of a connection: @t is its track
- * Returns 1 if its socket is to be looked at as well, for which it is ES_TRACK_LEAVING now (es_track_may_leave() says why).
- * Then es_leave_looked() follows.
+ * Returns 1 if its socket is to be looked at as well, for which it is ES_TRACK_LEAVING now
+ * (es_track_may_leave() says why). Then es_leave_looked() follows.
  */
 static __always_inline int es_leave_begins(struct es_handover_view *v, struct es_track *t)
 {
@@ -189,7 +194,8 @@ static __always_inline void es_leave_looked(struct es_handover_view *v, struct e
  * es_decide_handover() - the verdict for a handover message at its target
  * At most one socket is made from one request: the client's retransmission, repeated by the inspecting node,
  * finds the socket (the stack drops the duplicate) or the note that it was here, or was refused. What follows
- * a verdict is in plan.h: ES_REBUILD, and a request's ES_NACK and ES_END_OLD, are noted before they are carried out.
+ * a verdict is in plan.h: ES_REBUILD, and a request's ES_NACK and ES_END_OLD, are noted before they are
+ * carried out.
  */
 static __always_inline void es_decide_handover(const struct es_handover_view *v, struct es_verdict *ret)
 {
@@ -241,8 +247,8 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 				ES_VERDICT(ret, ES_DROP, handover_alive);
 			ES_VERDICT(ret, ES_END_OLD, handover_time_wait);
 		}
-		/* It was there in time to hear the segment itself. Its acknowledgement is on its way; should that be lost, the
-		 * client's repetition comes here, too. */
+		/* It was there in time to hear the segment itself. Its acknowledgement is on its way; should
+		 * that be lost, the client's repetition comes here, too. */
 		if (v->kind == ES_HANDOVER_FOLLOW && v->received)
 			ES_VERDICT(ret, ES_DROP, handover_follow_heard);
 		if (v->kind == ES_HANDOVER_FOLLOW && v->beyond)

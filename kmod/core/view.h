@@ -31,9 +31,11 @@ static __always_inline void es_view_begin(struct es_view *v, const struct es_con
 }
 
 /**
- * es_view_inspect() - how the requests of a packet's client are inspected; @inspect: how those to its service are
- * Not at all, if the client's address is link-local: a socket belongs to the interface on which its first packet comes in,
- * and packets that are handed over, also to the node itself, come in by another one than the client's.
+ * es_view_inspect() - how the requests of a packet's client are inspected; @inspect: how those to its service
+ * are
+ * Not at all, if the client's address is link-local: a socket belongs to the interface on which its first
+ * packet comes in, and packets that are handed over, also to the node itself, come in by another one than the
+ * client's.
  */
 static __always_inline __u8 es_view_inspect(const struct es_packet *pkt, __u8 inspect)
 {
@@ -52,9 +54,9 @@ static __always_inline void es_view_layer4(struct es_view *v, const struct es_st
 }
 
 /*
- * es_view_may_be_given() - may its connection still go to another node? @settled: what ES_SETTLED_REFUSE has said of its first
- * bytes. What was made here of them is not given away. Nor is what this node has refused as another one's target, unless it knows
- * where that went: it may be there.
+ * es_view_may_be_given() - may its connection still go to another node? @settled: what ES_SETTLED_REFUSE has
+ * said of its first bytes. What was made here of them is not given away. Nor is what this node has refused as
+ * another one's target, unless it knows where that went: it may be there.
  */
 static __always_inline int es_view_may_be_given(const struct es_view *v,
 						const struct es_settled_answer *settled)
@@ -63,7 +65,10 @@ static __always_inline int es_view_may_be_given(const struct es_view *v,
 	       (!settled->attempt || v->decision);
 }
 
-/* es_view_kept() - by what it is counted if it may not: it was made here, and is over, or somewhere else since */
+/*
+ * es_view_kept() - by what it is counted if it may not: it was made here, and is over, or somewhere else
+ * since
+ */
 static __always_inline __u32 es_view_kept(const struct es_view *v)
 {
 	return v->decision ? ES_COUNT_drop_decided : ES_COUNT_handover_old;
@@ -81,7 +86,8 @@ static __always_inline int es_address_is_own(const struct es_config *cfg, const 
 }
 
 /*
- * es_packet_is_martian() - does a packet that has come in by the public interface say that it is from somebody who is not there?
+ * es_packet_is_martian() - does a packet that has come in by the public interface say that it is from
+ * somebody who is not there?
  * Of IPv6, what no host has is gone already (es_headers_counter()).
  */
 static __always_inline int es_packet_is_martian(const struct es_config *cfg, const struct es_packet *pkt)
@@ -210,7 +216,10 @@ static __always_inline int es_verdict_may_collide(const struct es_verdict *verdi
 	       !verdict->options.tstamp_ok;
 }
 
-/* es_verdict_gives() - is a connection that nobody reads the inspector's to give to a node? Of a verdict by which it gets the packet. */
+/*
+ * es_verdict_gives() - is a connection that nobody reads the inspector's to give to a node? Of a verdict by
+ * which it gets the packet.
+ */
 static __always_inline int es_verdict_gives(const struct es_view *v, const struct es_verdict *verdict)
 {
 	return v->may_give && (verdict->action == ES_QUEUE_FIRST || verdict->action == ES_REBUILD);

@@ -31,7 +31,10 @@ int es_answer_prepare(struct sk_buff *skb);
  */
 int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_nxt);
 
-/* es_answer_put_next() - make @skb es_answer_next() of the connection of @sk; as es_answer_end_old(). Returns 0 or -errno. */
+/*
+ * es_answer_put_next() - make @skb es_answer_next() of the connection of @sk; as es_answer_end_old(). Returns
+ * 0 or -errno.
+ */
 int es_answer_put_next(struct sk_buff *skb, const struct es_packet *pkt, const struct sock *sk);
 
 /**

@@ -131,7 +131,10 @@ static int es_do_new(struct sk_buff *skb, struct genl_info *info)
 		adopted = 1;
 		rc = es_node_renew(en->node, &params);
 	} else {
-		/* The old one goes once there is a new one; if there is no memory for that, it goes on serving. */
+		/*
+		 * The old one goes once there is a new one; if there is no memory for that, it goes on
+		 * serving.
+		 */
 		rc = es_node_new(genl_info_net(info), &params, &fresh);
 		if (!rc) {
 			es_node_free(&en->node);

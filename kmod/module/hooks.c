@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Puts a node's hooks up. What happens in them is public.c, target.c, rebuild.c and reply.c, which all stand on the node.
+ * Puts a node's hooks up. What happens in them is public.c, target.c, rebuild.c and reply.c, which all stand
+ * on the node.
  */
 #include <linux/if_arp.h>
 #include <linux/netdevice.h>

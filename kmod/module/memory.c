@@ -9,9 +9,9 @@
 #include "memory.h"
 
 /*
- * Ordinary allocations of single pages never fail: the kernel kills processes until it has one. With the second
- * flag the kernel gives up instead, but only after it has handed out all memory there was, and then the next
- * allocation of anybody else would kill. So first check whether there is enough at all.
+ * Ordinary allocations of single pages never fail: the kernel kills processes until it has one. With the
+ * second flag the kernel gives up instead, but only after it has handed out all memory there was, and then
+ * the next allocation of anybody else would kill. So first check whether there is enough at all.
  */
 #define ES_MEMORY_GFP (GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN | __GFP_ZERO)
 

@@ -3,8 +3,8 @@
 #define ES_MODULE_MEMORY_H
 
 /*
- * Pages that kernel and daemon share. The daemon says how many, so a number that cannot be had is the daemon's
- * error and must cost nobody else anything: no process is killed to make room.
+ * Pages that kernel and daemon share. The daemon says how many, so a number that cannot be had is the
+ * daemon's error and must cost nobody else anything: no process is killed to make room.
  */
 #include <linux/mm_types.h>
 

@@ -87,7 +87,8 @@ static void es_answer_header_write(struct es_node *node, const struct es_config 
 }
 
 /*
- * Of a complete datagram of @len bytes. IPv4 does without, as the MAC says more; IPv6 demands one (RFC 8200, 8.1).
+ * Of a complete datagram of @len bytes. IPv4 does without, as the MAC says more; IPv6 demands one (RFC 8200,
+ * 8.1).
  */
 static void es_answer_checksum(struct udphdr *udp, const struct ipv6hdr *ip6, u32 len)
 {

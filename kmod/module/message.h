@@ -20,7 +20,10 @@ static inline int es_message_is_v6(const struct sk_buff *skb)
 	return skb->protocol == htons(ETH_P_IPV6);
 }
 
-/* Where the UDP header is, the message's, and the packet behind it: from skb->data on, which is the outer IP header. */
+/*
+ * Where the UDP header is, the message's, and the packet behind it: from skb->data on, which is the outer IP
+ * header.
+ */
 static inline u32 es_message_udp_off(const struct sk_buff *skb)
 {
 	return es_message_is_v6(skb) ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
@@ -66,8 +69,9 @@ int es_message_send(struct es_node *node, const struct es_config *cfg, const str
 		    const struct es_handover *h, u8 kind, u8 reason);
 
 /*
- * es_message_open() - take the envelope off: @skb is the client's packet @pkt then, as if it had come by the public interface.
- * So packet filters, rp_filter and conntrack see it where clients' packets come from. Returns 0 or -errno.
+ * es_message_open() - take the envelope off: @skb is the client's packet @pkt then, as if it had come by the
+ * public interface. So packet filters, rp_filter and conntrack see it where clients' packets come from.
+ * Returns 0 or -errno.
  */
 int es_message_open(const struct es_node *node, struct sk_buff *skb, const struct es_packet *pkt);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Answers neighbour solicitations, and passes on what comes by IPv6 to a service's address and is for no service. The
- * counterpart of kmod/bpf/neighbour.h.
+ * Answers neighbour solicitations, and passes on what comes by IPv6 to a service's address and is for no
+ * service. The counterpart of kmod/bpf/neighbour.h.
  */
 #include <linux/etherdevice.h>
 

@@ -3,8 +3,8 @@
 #define ES_MODULE_OTHER_H
 
 /*
- * Which address and port are a service's; and what is addressed to one's and is none: ARP, ICMP, other protocols and ports. Each goes to
- * exactly one node, see kmod/bpf/other.h.
+ * Which address and port are a service's; and what is addressed to one's and is none: ARP, ICMP, other
+ * protocols and ports. Each goes to exactly one node, see kmod/bpf/other.h.
  */
 #include "node.h"
 
@@ -24,7 +24,9 @@ int es_service_of(const struct es_version *version, const struct es_packet *pkt)
 int es_address_is_mine(const struct es_node *node, const struct es_version *version,
 		       const struct es_addr *client);
 
-/* es_other_arp(), es_other_ip() - a frame of that kind; return the hook's verdict. IPv6's are in neighbour.h. */
+/*
+ * es_other_arp(), es_other_ip() - a frame of that kind; return the hook's verdict. IPv6's are in neighbour.h.
+ */
 unsigned int es_other_arp(struct es_node *node, const struct es_version *version, struct sk_buff *skb);
 unsigned int es_other_ip(struct es_node *node, const struct es_version *version, struct sk_buff *skb,
 			 const struct iphdr *ip);

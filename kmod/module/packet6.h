@@ -42,7 +42,8 @@ static inline int es_packet_headers6(const struct sk_buff *skb, struct es_packet
 
 /**
  * es_packet_upper6() - walk to what the headers of the IPv6 packet at skb->data are for
- * @next: that of the first. Returns where it is, and @ret_next; -1: it is unknown what is behind the headers, see es_headers_hide().
+ * @next: that of the first. Returns where it is, and @ret_next; -1: it is unknown what is behind the headers,
+ * see es_headers_hide().
  */
 static inline int es_packet_upper6(const struct sk_buff *skb, u8 next, u32 *ret_next)
 {
@@ -64,7 +65,8 @@ static inline int es_packet_upper6(const struct sk_buff *skb, u8 next, u32 *ret_
 
 /**
  * es_packet_headers() - what comes before the TCP header of a packet that is in the stack, of either family
- * Sets @pkt's addresses, headers_len and is_v6. Returns 0, or -EINVAL if it is none of TCP that a service's may be.
+ * Sets @pkt's addresses, headers_len and is_v6. Returns 0, or -EINVAL if it is none of TCP that a service's
+ * may be.
  */
 static inline int es_packet_headers(const struct sk_buff *skb, int is_v6, struct es_packet *pkt)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Packets that arrive on the public interface: makes the view of a packet, has es_decide() decide, and carries the
- * verdict out. The counterpart of es_public in kmod/bpf/public.h, at the same place: ingress of the device,
- * before any protocol, where frames for a MAC that is not the interface's have not been dropped yet.
+ * Packets that arrive on the public interface: makes the view of a packet, has es_decide() decide, and
+ * carries the verdict out. The counterpart of es_public in kmod/bpf/public.h, at the same place: ingress of
+ * the device, before any protocol, where frames for a MAC that is not the interface's have not been dropped
+ * yet.
  */
 #include <linux/udp.h>
 
@@ -48,7 +49,10 @@ static u32 es_carry_out_queue(struct es_inbound *in)
 	int gives = es_verdict_gives(&in->view, &in->verdict);
 	struct es_settled_answer settled;
 
-	/* What this node does not serve at layer 4 may go to another one. Noted before that can be said: this one makes nothing of it. */
+	/*
+	 * What this node does not serve at layer 4 may go to another one. Noted before that can be said: this
+	 * one makes nothing of it.
+	 */
 	if (gives) {
 		settled = es_settle(in->node, &in->version->config, in->view.flow_hash, in->view.seg.seq,
 				    ES_SETTLED_REFUSE, 0);

@@ -125,8 +125,8 @@ int es_queue_push(const struct es_node *node, u32 workers, struct sk_buff *skb, 
 		return -ENOSPC;
 	}
 	es_ringbuf_commit(room, 0);
-	/* A worker that is awake looks once more after it has cleared this flag. The producer that wakes it sets the
-	 * flag, so that a burst wakes it once. */
+	/* A worker that is awake looks once more after it has cleared this flag. The producer that wakes it
+	 * sets the flag, so that a burst wakes it once. */
 	if (!READ_ONCE(*awake)) {
 		WRITE_ONCE(*awake, 1);
 		wake_up_interruptible_poll(&ring->wait, EPOLLIN | EPOLLRDNORM);

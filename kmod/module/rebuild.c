@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Makes sockets, by what the kernel exports for every protocol: the same calls as cookie_v4_check(),
- * cookie_v6_check() and tcp_get_cookie_sock() (net/ipv4/syncookies.c, net/ipv6/syncookies.c), with values that
- * the handover message or the cookie brings instead of the kernel's own cookie.
+ * cookie_v6_check() and tcp_get_cookie_sock() (net/ipv4/syncookies.c, net/ipv6/syncookies.c), with values
+ * that the handover message or the cookie brings instead of the kernel's own cookie.
  */
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6.h>
@@ -194,9 +194,9 @@ static struct request_sock_ops *es_request_family(const struct sock *listener, c
 }
 
 /*
- * The child; NULL when the accept queue is full, the flow has a socket, or there is no route to the client. For
- * IPv6 the kernel reads what IP has noted of the packet where TCP keeps that (tcp_v6_fill_cb()), and TCP has not
- * had the packet yet.
+ * The child; NULL when the accept queue is full, the flow has a socket, or there is no route to the client.
+ * For IPv6 the kernel reads what IP has noted of the packet where TCP keeps that (tcp_v6_fill_cb()), and TCP
+ * has not had the packet yet.
  */
 static struct sock *es_request_child(struct sock *listener, struct sk_buff *skb, struct request_sock *req,
 				     int is_v6, bool *own_req)
@@ -253,8 +253,8 @@ err_request:
 }
 
 /*
- * Reads the pending note for this packet, if there is one. @ret_handover: a program's, or 0; @ret_is_end: the socket is to be
- * made though nothing is in the packet.
+ * Reads the pending note for this packet, if there is one. @ret_handover: a program's, or 0; @ret_is_end: the
+ * socket is to be made though nothing is in the packet.
  */
 static int es_rebuild_pending(struct es_node *node, u64 flow_hash, u32 seq, struct es_tcp_options *ret,
 			      u64 *ret_handover, int *ret_is_end)

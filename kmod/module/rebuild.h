@@ -25,12 +25,15 @@ int es_rebuild_note(struct es_node *node, const struct es_packet *pkt, const str
 
 /**
  * es_rebuild_split() - take the FIN off the packet @skb that is to become a socket (es_tcp_making_flags())
- * @skb's data must begin with its IP header. It comes in again by the public interface, behind the packet itself; if it
- * cannot, the client repeats it.
+ * @skb's data must begin with its IP header. It comes in again by the public interface, behind the packet
+ * itself; if it cannot, the client repeats it.
  */
 void es_rebuild_split(struct sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg);
 
-/* es_rebuild_fin() - the hook's verdict on a packet with ES_FIN_MARK: to its socket, or nowhere; it was counted */
+/*
+ * es_rebuild_fin() - the hook's verdict on a packet with ES_FIN_MARK: to its socket, or nowhere; it was
+ * counted
+ */
 unsigned int es_rebuild_fin(struct es_node *node, struct sk_buff *skb);
 
 /* May @listener be given a connection? Not an MPTCP one: its children are of another kind. */

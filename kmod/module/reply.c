@@ -113,8 +113,8 @@ static int es_reply_track(struct es_node *node, const struct sk_buff *skb, const
 }
 
 /*
- * Would it wait for the MAC of its next hop? The kernel keeps it behind this hook then, for seconds, and it would leave
- * whatever the lease says by that time. Has the kernel ask for the MAC.
+ * Would it wait for the MAC of its next hop? The kernel keeps it behind this hook then, for seconds, and it
+ * would leave whatever the lease says by that time. Has the kernel ask for the MAC.
  */
 static int es_reply_waits(struct sk_buff *skb)
 {
@@ -182,9 +182,9 @@ static void es_reply_tell(struct es_node *node, const struct sk_buff *skb, const
 }
 
 /*
- * Does the stack refuse what was to become a socket? Address translation has sent the packet to another port, where nobody waits. Its
- * client is told nothing: another node serves it, as if the packet had been dropped. What a packet filter rejects has no socket at all,
- * and is refused as its rule wants.
+ * Does the stack refuse what was to become a socket? Address translation has sent the packet to another port,
+ * where nobody waits. Its client is told nothing: another node serves it, as if the packet had been dropped.
+ * What a packet filter rejects has no socket at all, and is refused as its rule wants.
  */
 static int es_reply_is_astray(struct es_node *node, const struct sock *sk, u64 flow_hash)
 {

@@ -32,7 +32,10 @@ static inline const struct in6_addr *es_addr_in6(const struct es_addr *a)
 	return (const struct in6_addr *)a;
 }
 
-/* es_socket_find() - the socket, with a reference, that a client's packet on interface @dif (0: any) belongs to; or NULL */
+/*
+ * es_socket_find() - the socket, with a reference, that a client's packet on interface @dif (0: any) belongs
+ * to; or NULL
+ */
 static inline struct sock *es_socket_find(struct net *net, const struct es_packet *pkt, int dif)
 {
 	if (pkt->is_v6)
@@ -73,7 +76,9 @@ static inline void es_socket_lookup_listener(struct net *net, struct sk_buff *sk
 						     pkt->dport, dif);
 }
 
-/* The same for the server that gets a service's connections from programs; NULL if no program does that here. */
+/*
+ * The same for the server that gets a service's connections from programs; NULL if no program does that here.
+ */
 static inline void es_socket_lookup_server(struct net *net, struct sk_buff *skb, const struct es_packet *pkt,
 					   const struct es_service_entry *service,
 					   struct es_socket_found *found)
@@ -100,8 +105,8 @@ static inline void es_socket_put(struct es_socket_found *found)
 }
 
 /*
- * Let the packet go up, to the very socket that the decision was about, and whose reference it takes along: see
- * es_socket_deliver() in kmod/bpf/socket.h. Returns the hook's verdict.
+ * Let the packet go up, to the very socket that the decision was about, and whose reference it takes along:
+ * see es_socket_deliver() in kmod/bpf/socket.h. Returns the hook's verdict.
  */
 static inline unsigned int es_socket_deliver(struct sk_buff *skb, struct es_socket_found *found)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Acts on handover messages about requests: rebuild, deliver, refuse, and for this node's own later requests stay
- * and end. The counterpart of es_cluster and kmod/bpf/target.h.
+ * Acts on handover messages about requests: rebuild, deliver, refuse, and for this node's own later requests
+ * stay and end. The counterpart of es_cluster and kmod/bpf/target.h.
  */
 #include <linux/udp.h>
 #include <net/ipv6.h>
@@ -18,7 +18,10 @@
 #include "kmod/core/plan.h"
 #include "kmod/core/serving.h"
 
-/* struct es_received - a handover message that is authentic and fresh, with its plan, and @rc, the hook's verdict */
+/*
+ * struct es_received - a handover message that is authentic and fresh, with its plan, and @rc, the hook's
+ * verdict
+ */
 struct es_received {
 	struct es_node *node;
 	const struct es_version *version;
@@ -251,7 +254,9 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 	es_socket_lookup(in->node->net, in->skb, &in->pkt, &in->found);
 	v->socket = in->found.kind;
 	es_socket_put(&in->found);
-	/* In this order, because a note that the connection is on its way is made before its socket leaves. */
+	/*
+	 * In this order, because a note that the connection is on its way is made before its socket leaves.
+	 */
 	v->on_its_way =
 		(u8)es_stray_is_on_its_way(es_decision_set_of(in->node, in->flow_hash), in->flow_hash,
 					   es_node_ring_answers(&in->version->ring, in->flow_hash),
@@ -362,8 +367,8 @@ static unsigned int es_cluster_carry_out(struct es_received *in, int is_to_port)
 }
 
 /*
- * What the IP header of a datagram to this node's cluster address says. Returns where the UDP header is; 0: it is no such
- * datagram, or a later part of one.
+ * What the IP header of a datagram to this node's cluster address says. Returns where the UDP header is; 0:
+ * it is no such datagram, or a later part of one.
  */
 static u32 es_cluster_read4(const struct es_received *in, struct es_message_envelope *ret)
 {
@@ -404,7 +409,10 @@ static u32 es_cluster_read6(const struct es_received *in, struct es_message_enve
 	return next == ES_HEADER_UDP ? off : 0;
 }
 
-/* To or from the handover port: is it a message, and one that this node wants? @envelope: what the IP header says */
+/*
+ * To or from the handover port: is it a message, and one that this node wants? @envelope: what the IP header
+ * says
+ */
 static unsigned int es_cluster_message(struct es_received *in, struct es_message_envelope *envelope,
 				       const struct udphdr *udp)
 {

@@ -3,9 +3,9 @@
 #define ES_MODULE_TRACKS_H
 
 /*
- * A node's knowledge of the connections that it has made: one struct es_note for each. It replaces es_rebuilts and
- * es_tracks of kmod/bpf/: a module has no storage of its own in a socket, and must not hook a socket's destructor,
- * which would outlive it.
+ * A node's knowledge of the connections that it has made: one struct es_note for each. It replaces
+ * es_rebuilts and es_tracks of kmod/bpf/: a module has no storage of its own in a socket, and must not hook a
+ * socket's destructor, which would outlive it.
  *
  * A note begins as pending, when the decision to make a socket falls (on the interface), and becomes built
  * when the socket is made (behind routing and firewall). It names its socket by address and never looks into
@@ -14,8 +14,8 @@
  * by es_rebuild(), whose es_tracks_built() takes the address off all older notes of the flow.
  *
  * Bounded: ES_NOTE_WAYS in each of ES_NOTE_BUCKETS; a full bucket loses the oldest, whose connection is then
- * pinned. A sweep removes notes of connections that are over. All of a flow's notes are in one bucket, under its
- * lock, and valid only while that is held.
+ * pinned. A sweep removes notes of connections that are over. All of a flow's notes are in one bucket, under
+ * its lock, and valid only while that is held.
  */
 #include <linux/list.h>
 #include <linux/spinlock.h>

@@ -104,7 +104,9 @@ static int es_walk_load(struct es_node *node, const struct es_version *version,
 
 	has_open = READ_ONCE(tp->snd_una) != READ_ONCE(tp->write_seq) ||
 		   READ_ONCE(tp->rcv_nxt) != READ_ONCE(tp->copied_seq);
-	/* Of two events in the same jiffy, the server's counts as the later one: its answer to what had come. */
+	/*
+	 * Of two events in the same jiffy, the server's counts as the later one: its answer to what had come.
+	 */
 	said_last = READ_ONCE(tp->data_segs_out) &&
 		    (s32)(READ_ONCE(tp->lsndtime) - READ_ONCE(inet_csk(walked->sk)->icsk_ack.lrcvtime)) >= 0;
 	bucket = es_tracks_lock(node->tracks, walked->flow_hash);

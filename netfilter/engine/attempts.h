@@ -13,9 +13,9 @@
 
 #define ES_NF_ATTEMPTS 128
 #define ES_NF_ATTEMPTS_KEPT                                                                                  \
-	32768 /* bytes that may follow a request; a client mostly sends half of that before it gets an answer */
+	32768 /* bytes after a request; clients mostly send half of that before an answer */
 #define ES_NF_ATTEMPTS_CLIENT                                                                                \
-	256 /* places for clients whose last attempt came to nothing; of two in one place, the later is known */
+	256 /* places of clients whose last attempt came to nothing; the later one counts */
 
 struct es_nf_attempts;
 

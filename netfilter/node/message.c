@@ -86,7 +86,10 @@ int es_nf_message_packet(const struct es_nf_frame *frame, const struct es_handov
 	return es_nf_packet_options(packet, ret_pkt, ret_seg);
 }
 
-/* union es_nf_message_wire - a message behind its IP header: what is behind the packet is zero, for the checksum */
+/*
+ * union es_nf_message_wire - a message behind its IP header: what is behind the packet is zero, for the
+ * checksum
+ */
 union es_nf_message_wire {
 	struct {
 		struct udphdr udp;

@@ -3,12 +3,16 @@
 #define ES_NETFILTER_NODE_MESSAGE_H
 
 /*
- * Handover messages at the target: is it one, is it authentic, is it fresh, and how it goes back as a NACK or an answer.
+ * Handover messages at the target: is it one, is it authentic, is it fresh, and how it goes back as a NACK or
+ * an answer.
  */
 #include "kmod/core/message.h"
 #include "netfilter/node/node.h"
 
-/* From a message's outer IP header on, which has no other behind it: where its UDP header is, its own, and the packet. */
+/*
+ * From a message's outer IP header on, which has no other behind it: where its UDP header is, its own, and
+ * the packet.
+ */
 static inline size_t es_nf_message_udp_off(const struct es_nf_frame *frame)
 {
 	return frame->bytes[0] >> 4 == 6 ? ES_NF_IP6_LEN : ES_NF_IP_LEN;
@@ -46,8 +50,8 @@ static inline const uint8_t *es_nf_message_bytes(const struct es_nf_frame *frame
 
 /**
  * es_nf_message_answer() - send the message back to its source, which may be this node
- * @h: its header, and what it shall be beyond what every answer has; with a smaller packet_len, so much of the packet goes
- * along; @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its field nack. Counts answer_failed.
+ * @h: its header, and what it shall be beyond what every answer has; with a smaller packet_len, so much of
+ * the packet goes along; @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its field nack. Counts answer_failed.
  */
 void es_nf_message_answer(struct es_nf_node *node, const struct es_nf_frame *frame,
 			  const struct es_handover *h, __u8 kind, __u8 reason);

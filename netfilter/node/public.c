@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Packets that arrive on the public interface: makes the view of a packet, has es_decide() decide, and carries the
- * verdict out. Packets of connections that are here come so far only where their service inspects every request.
+ * Packets that arrive on the public interface: makes the view of a packet, has es_decide() decide, and
+ * carries the verdict out. Packets of connections that are here come so far only where their service inspects
+ * every request.
  */
 #include <netinet/in.h>
 #include "kmod/core/answer.h"
@@ -17,7 +18,10 @@
 #include "netfilter/node/unproven.h"
 #include "netfilter/node/view.h"
 
-/* struct es_nf_inbound - a packet under decision, for the functions below; @connection: if the inspector may have to know of it */
+/*
+ * struct es_nf_inbound - a packet under decision, for the functions below; @connection: if the inspector may
+ * have to know of it
+ */
 struct es_nf_inbound {
 	struct es_nf_node *node;
 	const struct es_nf_frame *frame;
@@ -45,8 +49,8 @@ static __u32 es_nf_carry_out_answer(const struct es_nf_inbound *in)
 }
 
 /*
- * A link-local address means nothing without its interface, and a socket belongs to that by which its first packet comes in:
- * here the tun device, behind which no client is.
+ * A link-local address means nothing without its interface, and a socket belongs to that by which its first
+ * packet comes in: here the tun device, behind which no client is.
  */
 static int es_nf_is_refused(const struct es_nf_inbound *in)
 {
@@ -84,7 +88,10 @@ static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
 	int was_heard = es_verdict_needs_flow(&in->verdict) && es_nf_flow_was_heard(node, v->flow_hash);
 	struct es_settled_answer settled;
 
-	/* What this node does not serve at layer 4 may go to another one. Noted before that can be said: this one makes nothing of it. */
+	/*
+	 * What this node does not serve at layer 4 may go to another one. Noted before that can be said: this
+	 * one makes nothing of it.
+	 */
 	if (gives) {
 		settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_REFUSE, 0);
 		if (!es_view_may_be_given(v, &settled))
@@ -157,7 +164,10 @@ static void es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 		es_nf_count(node, in->verdict.counter);
 		return;
 	}
-	/* It was rebuilt before, or may have been; or refused while there was an inspector, and another node may have it. */
+	/*
+	 * It was rebuilt before, or may have been; or refused while there was an inspector, and another node
+	 * may have it.
+	 */
 	settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0);
 	/* The inspector may know who has it. */
 	if (settled.as == ES_SETTLED_REFUSED && may_give) {
@@ -210,8 +220,8 @@ static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 			break;
 		}
 		/*
-		 * It was on its way before its connection was here, so the kernel took it for one of another. What is
-		 * given to the stack anew is looked for anew.
+		 * It was on its way before its connection was here, so the kernel took it for one of another.
+		 * What is given to the stack anew is looked for anew.
 		 */
 		if (hands->inject(hands->ctx, in->frame->bytes, in->frame->len))
 			counter = ES_COUNT_answer_failed;
@@ -245,9 +255,9 @@ static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 }
 
 /*
- * Is it worth a question to the kernel whether the flow has a socket? Most packets are another node's. One of this node's
- * flows has none before its request; or the connection tracking knows it. If not even its SYN was heard, it may have a connection
- * that was not made by this datapath, or nobody knows any more that it was.
+ * Is it worth a question to the kernel whether the flow has a socket? Most packets are another node's. One of
+ * this node's flows has none before its request; or the connection tracking knows it. If not even its SYN was
+ * heard, it may have a connection that was not made by this datapath, or nobody knows any more that it was.
  */
 static int es_nf_may_have_socket(const struct es_nf_inbound *in)
 {
@@ -262,8 +272,8 @@ static int es_nf_may_have_socket(const struct es_nf_inbound *in)
 }
 
 /*
- * The kernel has been asked. What the connection tracking knows of a flow without a socket is of one that is gone. To anything but a SYN, what
- * an old connection has left is as it is for the kernel.
+ * The kernel has been asked. What the connection tracking knows of a flow without a socket is of one that is
+ * gone. To anything but a SYN, what an old connection has left is as it is for the kernel.
  */
 static void es_nf_public_found(struct es_nf_inbound *in)
 {
@@ -279,8 +289,9 @@ static void es_nf_public_found(struct es_nf_inbound *in)
 }
 
 /*
- * What is seen at once of a segment of a connection that the connection tracking knows: most are the inside of a body. And
- * what nobody decides here is the stack's. Returns 1, with @ret_fate; else the rest must be looked at.
+ * What is seen at once of a segment of a connection that the connection tracking knows: most are the inside
+ * of a body. And what nobody decides here is the stack's. Returns 1, with @ret_fate; else the rest must be
+ * looked at.
  */
 static int es_nf_public_is_stacks(struct es_nf_inbound *in, enum es_nf_fate *ret_fate)
 {
@@ -305,8 +316,9 @@ static int es_nf_public_is_stacks(struct es_nf_inbound *in, enum es_nf_fate *ret
 }
 
 /*
- * Of another node's flow: does this node know all that it needs of it for now? With leases, it needs the first request as well
- * (es_view_is_overheard()). Where connections move, it may have had one that comes back to it.
+ * Of another node's flow: does this node know all that it needs of it for now? With leases, it needs the
+ * first request as well (es_view_is_overheard()). Where connections move, it may have had one that comes back
+ * to it.
  */
 static int es_nf_public_has_heard_enough(const struct es_nf_node *node, const struct es_view *v)
 {
@@ -316,7 +328,10 @@ static int es_nf_public_has_heard_enough(const struct es_nf_node *node, const st
 	return !node->config.leased || (v->seg.len && !(v->seg.flags & ES_TCP_SYN));
 }
 
-/* Has this node's inspector decided that another one has the flow's connection? By the tag alone: packets name no request any more. */
+/*
+ * Has this node's inspector decided that another one has the flow's connection? By the tag alone: packets
+ * name no request any more.
+ */
 static int es_nf_public_is_given_away(const struct es_nf_node *node, const struct es_view *v)
 {
 	const struct es_decision_set *set = es_nf_decision_set(node, v->flow_hash);
@@ -333,12 +348,13 @@ static int es_nf_public_is_given_away(const struct es_nf_node *node, const struc
 }
 
 /*
- * What a client acknowledges says nothing to the node that has inspected its request. With its SYN answered, the handshake's ACK does not,
- * either: who asks whether an idle connection is still there (keepalive_answered) does so later than the kernel remembers. And once it
- * acknowledges what no cookie does, it has heard of the node that has its connection: that one hears the rest. Nothing of such a segment is
- * authentic, so this node must know by itself that it has given the connection away; of one whose request is yet to come, nobody else can
- * have it said. What is repeated comes here as well, by which a node that is lost is found out (kmod/core/strays.h). Returns the fate of
- * a packet that is dropped.
+ * What a client acknowledges says nothing to the node that has inspected its request. With its SYN answered,
+ * the handshake's ACK does not, either: who asks whether an idle connection is still there
+ * (keepalive_answered) does so later than the kernel remembers. And once it acknowledges what no cookie does,
+ * it has heard of the node that has its connection: that one hears the rest. Nothing of such a segment is
+ * authentic, so this node must know by itself that it has given the connection away; of one whose request is
+ * yet to come, nobody else can have it said. What is repeated comes here as well, by which a node that is
+ * lost is found out (kmod/core/strays.h). Returns the fate of a packet that is dropped.
  */
 static enum es_nf_fate es_nf_public_given(const struct es_nf_node *node, const struct es_nf_inbound *in)
 {
@@ -430,7 +446,10 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	return fate == ES_NF_DROP ? es_nf_public_given(node, in) : fate;
 }
 
-/* Of an ICMP error that begins at @at: is it about a message? Whole, as the connection tracking puts parts together. */
+/*
+ * Of an ICMP error that begins at @at: is it about a message? Whole, as the connection tracking puts parts
+ * together.
+ */
 static int es_nf_public_is_error(const struct es_nf_node *node, const struct es_nf_frame *frame, size_t at,
 				 int is_v6)
 {
@@ -448,8 +467,8 @@ static int es_nf_public_is_error(const struct es_nf_node *node, const struct es_
 }
 
 /*
- * Is it a message of the nodes', or was one, or is it an error about one? They have a network of their own; what comes from the clients' side is
- * nobody's who may send one.
+ * Is it a message of the nodes', or was one, or is it an error about one? They have a network of their own;
+ * what comes from the clients' side is nobody's who may send one.
  */
 static int es_nf_public_is_message(const struct es_nf_node *node, const struct es_nf_frame *frame,
 				   const struct es_nf_ip *ip)

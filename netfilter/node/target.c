@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Acts on handover messages about requests: rebuild, deliver, refuse, and for this node's own later requests stay and end.
- * The counterpart of kmod/bpf/target.h.
+ * Acts on handover messages about requests: rebuild, deliver, refuse, and for this node's own later requests
+ * stay and end. The counterpart of kmod/bpf/target.h.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,7 +16,10 @@
 #include "netfilter/node/unproven.h"
 #include "netfilter/node/view.h"
 
-/* struct es_nf_received - a handover message that is authentic and fresh, with its plan, for the functions below */
+/*
+ * struct es_nf_received - a handover message that is authentic and fresh, with its plan, for the functions
+ * below
+ */
 struct es_nf_received {
 	struct es_nf_node *node;
 	const struct es_nf_frame *frame;
@@ -70,10 +73,16 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 		return 0;
 	if (in->connection && in->connection->track.pin != ES_PIN_unknown) {
 		v->first_seq = in->connection->first_seq;
-		/* The track may have been lost to another flow's; and there may be an entry of a connection that is over. */
+		/*
+		 * The track may have been lost to another flow's; and there may be an entry of a connection
+		 * that is over.
+		 */
 	} else if (!es_nf_fresh_first(node->memory.fresh, in->flow_hash, &v->first_seq) &&
 		   node->hands.first(node->hands.ctx, &in->flow, &v->first_seq)) {
-		/* A connection of which nothing is known may well be that of this request: then it is a duplicate. */
+		/*
+		 * A connection of which nothing is known may well be that of this request: then it is a
+		 * duplicate.
+		 */
 		v->first_seq = v->seg.seq;
 		v->rcv_nxt = v->first_seq + in->found.received;
 		return 0;
@@ -89,8 +98,8 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 }
 
 /*
- * What was noted of the request. ES_SETTLED_MADE says nothing here, but that a process has ended, or one of an earlier version has had it:
- * there may have been a socket.
+ * What was noted of the request. ES_SETTLED_MADE says nothing here, but that a process has ended, or one of
+ * an earlier version has had it: there may have been a socket.
  */
 static void es_nf_handover_view_settled(struct es_nf_received *in)
 {
@@ -106,7 +115,10 @@ static void es_nf_handover_view_settled(struct es_nf_received *in)
 		      node->hands.is_withdrawn(node->hands.ctx, &in->flow, v->seg.seq);
 }
 
-/* Nothing has come of an attempt, and why; if something may have, the second in which nothing does begins anew. */
+/*
+ * Nothing has come of an attempt, and why; if something may have, the second in which nothing does begins
+ * anew.
+ */
 static void es_nf_handover_refused(const struct es_nf_making *making, int rc)
 {
 	struct es_nf_node *node = making->node;
@@ -148,8 +160,8 @@ static int es_nf_hold(const struct es_nf_received *in, int is_held)
 }
 
 /*
- * What es_handover_view wants to know for ES_HANDOVER_END and _GONE. First nothing that the connection's server says gets out any more,
- * then its socket is looked at.
+ * What es_handover_view wants to know for ES_HANDOVER_END and _GONE. First nothing that the connection's
+ * server says gets out any more, then its socket is looked at.
  */
 static void es_nf_leave_begin(struct es_nf_received *in)
 {
@@ -185,9 +197,9 @@ static int es_nf_handover_forget(const struct es_nf_received *in)
 }
 
 /*
- * A request that has come again, and whose socket is here. That may be one which the kernel has made after es_nf_make() gave it
- * up, so that nothing is noted of it. Returns -1 if there is no room for that, or if the request was given back, so that another node
- * may have it: then nothing may come of it.
+ * A request that has come again, and whose socket is here. That may be one which the kernel has made after
+ * es_nf_make() gave it up, so that nothing is noted of it. Returns -1 if there is no room for that, or if the
+ * request was given back, so that another node may have it: then nothing may come of it.
  */
 static int es_nf_handover_adopt(const struct es_nf_received *in)
 {
@@ -247,7 +259,10 @@ static int es_nf_handover_ask(const struct es_nf_received *in)
 	return 0;
 }
 
-/* A link-local client (es_nf_is_refused()) is that of a node which inspects its requests: of a version before. */
+/*
+ * A link-local client (es_nf_is_refused()) is that of a node which inspects its requests: of a version
+ * before.
+ */
 static int es_nf_handover_note(const struct es_nf_received *in)
 {
 	if (es_addr_is_link_local(&in->flow.client))
@@ -275,8 +290,8 @@ static int es_nf_tell(const struct es_nf_received *in, const void *packet, __u32
 }
 
 /*
- * The question to the client that ES_ASK is about, without timestamps: what the socket's clock shows to the client is not known here,
- * and one from the past gets no answer of Linux.
+ * The question to the client that ES_ASK is about, without timestamps: what the socket's clock shows to the
+ * client is not known here, and one from the past gets no answer of Linux.
  */
 static int es_nf_tell_probe(const struct es_nf_received *in)
 {
@@ -320,7 +335,10 @@ static int es_nf_handover_make(const struct es_nf_received *in)
 	return 0;
 }
 
-/* The socket has got a request that was held back, and with it what its client has acknowledged: most often, all before it. */
+/*
+ * The socket has got a request that was held back, and with it what its client has acknowledged: most often,
+ * all before it.
+ */
 static void es_nf_handover_delivered(const struct es_nf_received *in)
 {
 	const struct es_nf_frame packet = {.bytes = es_nf_message_bytes(in->frame),

@@ -6,8 +6,8 @@
 
 /**
  * es_nf_cluster() - a datagram that came in for this node, on the cluster's interface or on lo
- * The counterpart of es_cluster in kmod/bpf/earshot.bpf.c. Counts. Returns what is to become of the datagram itself: what
- * is for a socket of the daemon's goes on.
+ * The counterpart of es_cluster in kmod/bpf/earshot.bpf.c. Counts. Returns what is to become of the datagram
+ * itself: what is for a socket of the daemon's goes on.
  */
 enum es_nf_fate es_nf_cluster(struct es_nf_node *node, const struct es_nf_frame *frame);
 

@@ -53,7 +53,9 @@
 /* What happens to packets of connections here. */
 enum es_nf_gate {
 	ES_NF_GATE_NONE, /* they pass */
-	/* unproven ones go to ES_NF_RULES_UNPROVEN, and those of other entries than ours to ES_NF_RULES_QUEUE */
+	/*
+	 * unproven ones go to ES_NF_RULES_UNPROVEN, and those of other entries than ours to ES_NF_RULES_QUEUE
+	 */
 	ES_NF_GATE_CLOSED,
 	/* likewise with leases, but unproven ones pass: no other node can have their connections */
 	ES_NF_GATE_OPEN,

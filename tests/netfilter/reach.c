@@ -4,7 +4,8 @@
  *
  *     earshot-nf-reach SERVICE CLIENT [MARK]
  *
- * Prints 1 or 0, as it is when it is asked for the first time, and then as it is when the kernel has had time to ask for the MAC.
+ * Prints 1 or 0, as it is when it is asked for the first time, and then as it is when the kernel has had time
+ * to ask for the MAC.
  */
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A node with nothing but netfilter/: answers SYNs by itself, and makes connections of the first requests. What comes
- * from the wire, it hears by a packet socket; the test's rules keep from the stack what has no connection.
+ * A node with nothing but netfilter/: answers SYNs by itself, and makes connections of the first requests.
+ * What comes from the wire, it hears by a packet socket; the test's rules keep from the stack what has no
+ * connection.
  *
  *     earshot-rebuilder probe                              can this kernel do it? prints one line
- *     earshot-rebuilder labels                             what an entry is called that was held and proven, then released
- *     earshot-rebuilder rules                              does the kernel take the rules of as many services as there may be?
- *     earshot-rebuilder serve INTERFACE PORT [twice] [zone=N] [keep] [compat] [plain]
+ *     earshot-rebuilder labels                             what an entry is called that was held and proven,
+ *     then released earshot-rebuilder rules                              does the kernel take the rules of as
+ *     many services as there may be? earshot-rebuilder serve INTERFACE PORT [twice] [zone=N] [keep] [compat]
+ *     [plain]
  *
  * twice: each request is rebuilt as if the client had repeated it at once; keep: lost entries are made again
  * compat: the hook by xtables' target, as for kernels before 5.3; plain: entries without labels
@@ -151,7 +153,10 @@ static size_t ack_of(const struct es_nf_request *request, __u8 ret_packet[ES_NF_
 	return es_nf_compose_end(&request->flow, tcp, len);
 }
 
-/* The test's rules hold back what the client sends; the connection leaves, and comes again from the next request. */
+/*
+ * The test's rules hold back what the client sends; the connection leaves, and comes again from the next
+ * request.
+ */
 static void move(struct client *client, struct es_nf_request *request)
 {
 	struct es_nf_socket socket;

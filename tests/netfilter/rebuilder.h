@@ -51,7 +51,10 @@ extern struct node node;
 /* obey() - read a line from standard input, do what it says, and answer with a line; at its end, exit */
 void obey(void);
 
-/* ask() - one question to the kernel, without a node: "labels", "rules", "translation", or else a probe. Returns the exit status. */
+/*
+ * ask() - one question to the kernel, without a node: "labels", "rules", "translation", or else a probe.
+ * Returns the exit status.
+ */
 int ask(const char *what);
 
 #endif

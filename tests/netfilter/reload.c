@@ -4,17 +4,19 @@
  *
  *     earshot-nf-reload rules       one waits in the queue, and there is one service less
  *     earshot-nf-reload overheard   the same, and the ring changes
- *     earshot-nf-reload ingress     the same, where the cluster MAC is a station's, and there is one service less
- *     earshot-nf-reload held        one is of a connection that is leaving, and no service inspects every request any more
- *     earshot-nf-reload known       one is a SYN of a connection that is here, and is let pass
- *     earshot-nf-reload making      what a server says while its connection is being made: SYN-ACK, ACK, RST; then it is made: ACK
- *     earshot-nf-reload gone        what comes of a flow: its client has spoken to another node; and has begun a new connection
- *     earshot-nf-reload gone COMMAND   the same, and the command has run when the rules are set
- *     earshot-nf-reload withdrawn   of an attempt to make a connection that is withdrawn (withdraw.h), without leases and with them
+ *     earshot-nf-reload ingress     the same, where the cluster MAC is a station's, and there is one service
+ *     less earshot-nf-reload held        one is of a connection that is leaving, and no service inspects
+ *     every request any more earshot-nf-reload known       one is a SYN of a connection that is here, and is
+ *     let pass earshot-nf-reload making      what a server says while its connection is being made: SYN-ACK,
+ *     ACK, RST; then it is made: ACK earshot-nf-reload gone        what comes of a flow: its client has
+ *     spoken to another node; and has begun a new connection earshot-nf-reload gone COMMAND   the same, and
+ *     the command has run when the rules are set earshot-nf-reload withdrawn   of an attempt to make a
+ *     connection that is withdrawn (withdraw.h), without leases and with them
  *
- * Prints how many packets waited before and behind it, and what came to the socket when they were let pass; or, with held and making, how
- * it ended to send the packets; or, with known and gone, how many packets came; or, with withdrawn, how it ended to send the listening
- * socket's answer, and how many of its client's packets came, for each enum es_nf_gate.
+ * Prints how many packets waited before and behind it, and what came to the socket when they were let pass;
+ * or, with held and making, how it ended to send the packets; or, with known and gone, how many packets came;
+ * or, with withdrawn, how it ended to send the listening socket's answer, and how many of its client's
+ * packets came, for each enum es_nf_gate.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -129,7 +131,9 @@ static void set_ingress(__u16 count, int anew)
 		die("ingress", 0, &(struct es_nf_why){"is not whole"});
 }
 
-/* How many packets the kernel has given to the reader of the queue, and waits for what is to become of them. */
+/*
+ * How many packets the kernel has given to the reader of the queue, and waits for what is to become of them.
+ */
 static unsigned int waiting(void)
 {
 	FILE *file = fopen("/proc/thread-self/net/netfilter/nfnetlink_queue", "re");

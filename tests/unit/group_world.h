@@ -249,8 +249,8 @@ static void queue_add(struct process *p, const struct event *e)
 }
 
 /*
- * Give the members of a partition the view that they have now; one that vanished from the last one is a leaver
- * of the reason given.
+ * Give the members of a partition the view that they have now; one that vanished from the last one is a
+ * leaver of the reason given.
  */
 static void views_give(unsigned int which, const struct views *was, enum es_group_reason reason)
 {

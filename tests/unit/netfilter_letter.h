@@ -42,7 +42,9 @@ static inline void letter_begin(const struct world *w, struct letter *l, __u8 ki
 	(void)w;
 }
 
-/* Where in a message between nodes that have addresses of this world's family its header is, and the packet. */
+/*
+ * Where in a message between nodes that have addresses of this world's family its header is, and the packet.
+ */
 static inline size_t header_off(void)
 {
 	return (are.nodes_v6 ? ES_NF_IP6_LEN : ES_NF_IP_LEN) + ES_NF_UDP_LEN;

@@ -3,8 +3,8 @@
 #define ES_TESTS_NETFILTER_WORLD_H
 
 /*
- * A node of the netfilter datapath whose hands are the test's: they note what the node did, and tell what the test wants
- * the kernel to have. Include after cmocka_all.h.
+ * A node of the netfilter datapath whose hands are the test's: they note what the node did, and tell what the
+ * test wants the kernel to have. Include after cmocka_all.h.
  */
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -34,7 +34,10 @@ struct made {
 	uint8_t bytes[MADE_MAX][MADE_BYTES];
 };
 
-/* struct families - of which the clients, and the nodes among themselves, have addresses: a test's initial state */
+/*
+ * struct families - of which the clients, and the nodes among themselves, have addresses: a test's initial
+ * state
+ */
 struct families {
 	int clients_v6;
 	int nodes_v6;

@@ -3,8 +3,8 @@
 #define ES_TESTS_PLUGIN_WORLD_H
 
 /*
- * Plugins in es_route(): the debug plugin answers what each request's X-Debug says. Four nodes, of which the last is no
- * target.
+ * Plugins in es_route(): the debug plugin answers what each request's X-Debug says. Four nodes, of which the
+ * last is no target.
  */
 #include "cmocka_all.h"
 #include <earshot/plugin.h>

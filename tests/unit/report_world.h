@@ -3,8 +3,8 @@
 #define ES_TESTS_REPORT_WORLD_H
 
 /*
- * The configuration that reports are made of, and the comparison of a report with docs/json.md, member by member and
- * type by type. Include after cmocka.h.
+ * The configuration that reports are made of, and the comparison of a report with docs/json.md, member by
+ * member and type by type. Include after cmocka.h.
  */
 #include "inspector/report/report.h"
 #include "tests/unit/doc_examples.h"

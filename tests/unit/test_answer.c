@@ -278,7 +278,10 @@ static void test_turn(void **state)
 	assert_memory_equal(&again, &pkt, sizeof(pkt));
 }
 
-/* Of IPv6: the lengths, and a checksum that is right over the pseudo header of RFC 8200, 8.1, however many options there are. */
+/*
+ * Of IPv6: the lengths, and a checksum that is right over the pseudo header of RFC 8200, 8.1, however many
+ * options there are.
+ */
 static void test_ipv6(void **state)
 {
 	static const __u8 options_len[] = {0, ES_TIMESTAMP_OPTION_LEN, ES_SYNACK_OPTIONS_LEN};

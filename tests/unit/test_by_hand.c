@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What was set by hand: the file of it, also of a version before, its words, and how long it goes on after a restart. */
+/*
+ * What was set by hand: the file of it, also of a version before, its words, and how long it goes on after a
+ * restart.
+ */
 #include "tests/unit/cmocka_all.h"
 #include <errno.h>
 #include <stdio.h>
@@ -110,7 +113,10 @@ static void test_text(void **state)
 	assert_string_equal(es_by_hand_text(&drain, text, sizeof(text)), "");
 }
 
-/* The wall clock bounds it after a restart; one that was put back does not prolong it beyond what was asked for. */
+/*
+ * The wall clock bounds it after a restart; one that was put back does not prolong it beyond what was asked
+ * for.
+ */
 static void test_left(void **state)
 {
 	struct es_wire_by_hand drain = drain_of(3600);

@@ -45,7 +45,10 @@ static void test_ipv6(void **state)
 	take("proc/net/igmp6");
 }
 
-/* What a service's IPv6 address needs besides: where it is, who listens, and by what neighbours are heard and asked. */
+/*
+ * What a service's IPv6 address needs besides: where it is, who listens, and by what neighbours are heard and
+ * asked.
+ */
 static void test_address6(void **state)
 {
 	struct es_facts_address *on_lo = address6_add();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Which of the nodes that join take a share of the ring: single cases, and worlds of nodes that start, end and hear
- * each other or not, on a bus that all of them have.
+ * Which of the nodes that join take a share of the ring: single cases, and worlds of nodes that start, end
+ * and hear each other or not, on a bus that all of them have.
  */
 #include "cmocka_all.h"
 #include <stdlib.h>

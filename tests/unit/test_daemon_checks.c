@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* When servers are checked, and what stays known of them over a reload: against a listening socket of this process. */
+/*
+ * When servers are checked, and what stays known of them over a reload: against a listening socket of this
+ * process.
+ */
 #include "cmocka_all.h"
 #include <arpa/inet.h>
 #include <errno.h>

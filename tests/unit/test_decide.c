@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The decision function, row by row of its table, and what must hold for any view whatever. What a cookie proves to
- * it is in test_decide_cookie.c, what becomes of a connection that nobody reads in test_decide_layer4.c.
+ * The decision function, row by row of its table, and what must hold for any view whatever. What a cookie
+ * proves to it is in test_decide_cookie.c, what becomes of a connection that nobody reads in
+ * test_decide_layer4.c.
  */
 #include "cmocka_all.h"
 #include "decide_view.h"
@@ -144,8 +145,8 @@ static void test_later_segment(void **state)
 }
 
 /*
- * Its client has heard the request's socket, so that hears what the client sends since, and the inspector need not
- * send it there.
+ * Its client has heard the request's socket, so that hears what the client sends since, and the inspector
+ * need not send it there.
  */
 static void test_later_segment_of_a_client_that_has_heard(void **state)
 {

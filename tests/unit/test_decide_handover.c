@@ -171,7 +171,10 @@ static void test_follow_that_was_heard(void **state)
 	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
 	es_handover_view_received(&v, ISN + 202);
 	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_heard);
-	/* Of what comes again from the client itself, the stack says that it has it: its acknowledgement may be lost. */
+	/*
+	 * Of what comes again from the client itself, the stack says that it has it: its acknowledgement may
+	 * be lost.
+	 */
 	v.kind = ES_HANDOVER_REQUEST;
 	v.seg.seq = ISN + 1;
 	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
@@ -454,7 +457,9 @@ static void test_properties(void **state)
 	}
 }
 
-/* Who may be asked by two nodes at once: whose message is of another ring, and not of the one that is named. */
+/*
+ * Who may be asked by two nodes at once: whose message is of another ring, and not of the one that is named.
+ */
 static void test_is_stale(void **state)
 {
 	struct es_ring_table *table = calloc(1, sizeof(*table));
@@ -515,7 +520,9 @@ static void test_view_settled(void **state)
 		es_handover_view_settled(&v, &h, &pkt, &s);
 		assert_true(!v.rebuilt && v.refused == (s.attempt >= 2));
 	}
-	/* It may have been executed: what may be executed twice, or whose sender does not say, is made anew. */
+	/*
+	 * It may have been executed: what may be executed twice, or whose sender does not say, is made anew.
+	 */
 	s.as = ES_SETTLED_ENDED;
 	for (int is_unsafe = 0; is_unsafe < 2; is_unsafe++) {
 		h.flags = is_unsafe ? ES_HANDOVER_F_UNSAFE : ES_HANDOVER_F_REPEAT;
@@ -559,7 +566,10 @@ static void test_settled(void **state)
 	}
 }
 
-/* A refusal, or an attempt of less than a second, says nothing; nor that a request with options has come to nothing. */
+/*
+ * A refusal, or an attempt of less than a second, says nothing; nor that a request with options has come to
+ * nothing.
+ */
 static void test_fate(void **state)
 {
 	struct es_packet plain = {.is_v6 = 1, .headers_len = 40}, optional = {.is_v6 = 1, .headers_len = 48};

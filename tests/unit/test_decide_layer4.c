@@ -4,7 +4,10 @@
 #include "decide_view.h"
 #include "kmod/core/serving.h"
 
-/* Nobody reads it: the inspector says who gets it where this node does not serve, and whatever was said of it before. */
+/*
+ * Nobody reads it: the inspector says who gets it where this node does not serve, and whatever was said of it
+ * before.
+ */
 static void test_layer4(void **state)
 {
 	static const struct {

@@ -110,8 +110,8 @@ static int refuse(unsigned int r)
 }
 
 /*
- * A message: it is lost, refused, or makes the socket; @from then knows no better. Returns whether the client is told
- * that its request may have been executed.
+ * A message: it is lost, refused, or makes the socket; @from then knows no better. Returns whether the client
+ * is told that its request may have been executed.
  */
 static int give(unsigned int from, unsigned int target, unsigned int r)
 {
@@ -380,8 +380,8 @@ static void test_away_when_one_is_lost(void **state)
 }
 
 /*
- * One that has left in order has no doubts of its own. It comes back behind the loss of another: what that one
- * may have executed, it has heard, and the others tell it that there was a loss.
+ * One that has left in order has no doubts of its own. It comes back behind the loss of another: what that
+ * one may have executed, it has heard, and the others tell it that there was a loss.
  */
 static void test_comes_back_behind_a_loss(void **state)
 {

@@ -61,7 +61,9 @@ static void test_quantiles(void **state)
 	assert_in_range(es_durations_lately_us(&l, 1, 100 * S_NS), 2800000000, 3200000000);
 }
 
-/* What is older than ten seconds is forgotten, what is younger than five is not, with and without newer ones. */
+/*
+ * What is older than ten seconds is forgotten, what is younger than five is not, with and without newer ones.
+ */
 static void test_lately(void **state)
 {
 	struct es_durations_lately l = {};

@@ -181,7 +181,10 @@ static void test_refused(void **state)
 
 static const char other_key[] = "=protocol=1\n=key=cc\n";
 
-/* Made alike, a node is in, without a start; and so it is if all others are made as it is, but not before all are. */
+/*
+ * Made alike, a node is in, without a start; and so it is if all others are made as it is, but not before all
+ * are.
+ */
 static void test_made_alike(void **state)
 {
 	(void)state;
@@ -310,7 +313,9 @@ static void test_settings(void **state)
 	assert_int_equal(es_group_settings_differ("junk", "=", text, sizeof(text)), 0);
 }
 
-/* A reload: the others know at once, and nobody is judged by it before it joins anew, as by a version before. */
+/*
+ * A reload: the others know at once, and nobody is judged by it before it joins anew, as by a version before.
+ */
 static void test_reload(void **state)
 {
 	static const char other[] = "=protocol=1\n=key=aa bb\n=service=x\n";

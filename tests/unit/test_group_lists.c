@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Nodes that are added and removed while the others serve: whose lists of nodes go together, and that no two nodes inspect
- * one slot while some have the longer list, some the shorter one, and any of them restarts, reloads or is cut off.
+ * Nodes that are added and removed while the others serve: whose lists of nodes go together, and that no two
+ * nodes inspect one slot while some have the longer list, some the shorter one, and any of them restarts,
+ * reloads or is cut off.
  */
 #include "cmocka_all.h"
 #include "group_world.h"
@@ -144,7 +145,9 @@ static void one_leaves(unsigned int node)
 	assert_true(process[node].has_left);
 }
 
-/* Four of them know each other; a fifth one is written down by one after the other, each of which restarts. */
+/*
+ * Four of them know each other; a fifth one is written down by one after the other, each of which restarts.
+ */
 static void test_one_by_one(void **state)
 {
 	(void)state;
@@ -245,7 +248,10 @@ static void come_back(unsigned int node)
 	restart(node, node == 4 || random_below(2) ? all : four);
 }
 
-/* n5 is written down and deleted, by nodes that restart or reload, while everything else goes wrong; never is a slot two nodes'. */
+/*
+ * n5 is written down and deleted, by nodes that restart or reload, while everything else goes wrong; never is
+ * a slot two nodes'.
+ */
 static void test_random_worlds(void **state)
 {
 	static const enum deed deeds[] = {SPLIT, MERGE, CRASH, COME_BACK, COME_BACK, LEAVE, STALL};

@@ -105,7 +105,9 @@ static void nap(void *ctx)
 	nothing(ctx);
 }
 
-/* Who has installed nothing, as a unit test or a tool, gets no signal that ends it for a call that is slow. */
+/*
+ * Who has installed nothing, as a unit test or a tool, gets no signal that ends it for a call that is slow.
+ */
 static void test_slow_call_without_handlers(void **state)
 {
 	int returned = 0;

@@ -24,7 +24,7 @@ struct flying {
 
 struct target {
 	int listening, silent, full;
-	int swallows; /* a rule drops what a socket would be made of, or a program holds it back for a while */
+	int swallows; /* a rule drops what a socket would be made of, or a program holds it back */
 	struct message held[CLIENTS];
 	unsigned long long held_ms[CLIENTS]; /* since when, 0: nothing is */
 	struct es_settled_set settled;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kmod/core/headers.h and neighbour.h: what comes before a TCP header of IPv6, from whom a segment may come, and the answer
- * to a neighbour that looks for a service's address.
+ * kmod/core/headers.h and neighbour.h: what comes before a TCP header of IPv6, from whom a segment may come,
+ * and the answer to a neighbour that looks for a service's address.
  */
 #include "cmocka_all.h"
 #include <arpa/inet.h>

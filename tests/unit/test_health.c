@@ -225,7 +225,10 @@ static void *accept_at_once(void *listener)
 	return NULL;
 }
 
-/* However its steps and ours fall together: a server that accepts, reads to the end and closes passes each time. */
+/*
+ * However its steps and ours fall together: a server that accepts, reads to the end and closes passes each
+ * time.
+ */
 static void test_accepted_at_once(void **state)
 {
 	struct world *w = begin(state);
@@ -429,7 +432,10 @@ static void reset(int fd)
 	close(fd);
 }
 
-/* As run(); behind each step, a connection that waits at @accepts is accepted, if it is one, and one of @resets ended. */
+/*
+ * As run(); behind each step, a connection that waits at @accepts is accepted, if it is one, and one of
+ * @resets ended.
+ */
 static enum es_server_check_result run_beside(struct world *w, int accepts, int *resets, int count)
 {
 	enum es_server_check_result result = ES_SERVER_CHECK_PENDING;
@@ -461,7 +467,9 @@ static void test_queue_moves(void **state)
 	assert_int_equal(run_beside(w, w->listener, NULL, 0), ES_SERVER_CHECK_QUEUED);
 	es_server_check_begin(&w->check, w->now_ns);
 	assert_int_equal(run_beside(w, w->listener, NULL, 0), ES_SERVER_CHECK_QUEUED);
-	/* From here on nobody accepts, whatever clients do: who gives up waits all the same, and others come. */
+	/*
+	 * From here on nobody accepts, whatever clients do: who gives up waits all the same, and others come.
+	 */
 	client[7] = connect_to(w->listener);
 	es_server_check_begin(&w->check, w->now_ns);
 	assert_int_equal(run_beside(w, -1, client, 8), ES_SERVER_CHECK_FAILED);

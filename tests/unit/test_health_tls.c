@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Checks by HTTPS, and servers that speak TLS where a check does not: against a server of OpenSSL in a thread of this process. */
+/*
+ * Checks by HTTPS, and servers that speak TLS where a check does not: against a server of OpenSSL in a thread
+ * of this process.
+ */
 #include "cmocka_all.h"
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -183,7 +186,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* As the daemon does: a step when there is something to do. Its clock runs as fast as real time, or @faster. */
+/*
+ * As the daemon does: a step when there is something to do. Its clock runs as fast as real time, or @faster.
+ */
 static enum es_server_check_result ask(struct world *w, unsigned int faster)
 {
 	enum es_server_check_result result = ES_SERVER_CHECK_PENDING;

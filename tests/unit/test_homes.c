@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Without a bus: two nodes that give the same content to different nodes agree after one exchange, and the last word
- * counts, in whatever order words come.
+ * Without a bus: two nodes that give the same content to different nodes agree after one exchange, and the
+ * last word counts, in whatever order words come.
  */
 #include "cmocka_all.h"
 #include <string.h>
@@ -132,7 +132,9 @@ static void test_clock_behind(void **state)
 	end();
 }
 
-/* A word that was lost is told again when somebody asks for that, once a second; and no bus is asked for it. */
+/*
+ * A word that was lost is told again when somebody asks for that, once a second; and no bus is asked for it.
+ */
 static void test_lost(void **state)
 {
 	struct es_content_change change;
@@ -158,8 +160,8 @@ static void test_lost(void **state)
 	end();
 }
 
-/* Many changes by all nodes, each word lost with some probability and heard in any order: when the last words have been
- * told again, all tables are alike. */
+/* Many changes by all nodes, each word lost with some probability and heard in any order: when the last words
+ * have been told again, all tables are alike. */
 static void test_worlds(void **state)
 {
 	__u64 seed = 1;

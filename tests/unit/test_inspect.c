@@ -254,7 +254,9 @@ static void test_unreachable_unquoted(void **state)
 		;
 }
 
-/* It is left alone for that message's clients, and not before the others are: with nobody left, it is tried. */
+/*
+ * It is left alone for that message's clients, and not before the others are: with nobody left, it is tried.
+ */
 static void test_unreachable_and_tried(void **state)
 {
 	unsigned int number = flow_find(1, 1);
@@ -467,8 +469,8 @@ static void test_nack_silent_to_another_worker(void **state)
 	assert_int_equal(COUNT(not_mine), 1);
 }
 
-/* A segment behind a request comes back, as its socket has no room for it: it goes there again, later and later, and no request is
- * decided anew. */
+/* A segment behind a request comes back, as its socket has no room for it: it goes there again, later and
+ * later, and no request is decided anew. */
 static void test_nack_beyond(void **state)
 {
 	unsigned int number = flow_find(1, 1);

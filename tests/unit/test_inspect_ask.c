@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Heads that are longer than what a client sends before it hears something: it is asked for more, as long as it
- * understands that. Without a raw socket here, a question counts as send_failed.
+ * Heads that are longer than what a client sends before it hears something: it is asked for more, as long as
+ * it understands that. Without a raw socket here, a question counts as send_failed.
  */
 #include "cmocka_all.h"
 #include <stdio.h>

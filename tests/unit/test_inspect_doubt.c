@@ -278,7 +278,10 @@ static void test_vanished(void **state)
 	}
 }
 
-/* Its node has ended it unheard, and this one knows nothing of that: the messages say what must not be executed twice. */
+/*
+ * Its node has ended it unheard, and this one knows nothing of that: the messages say what must not be
+ * executed twice.
+ */
 static void test_ended_unheard(void **state)
 {
 	static const char *const texts[] = {REQUEST, POST};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What may be a first request of a connection from before this node listened, or a later segment of one that another node
- * has: what becomes of it when all have been asked.
+ * What may be a first request of a connection from before this node listened, or a later segment of one that
+ * another node has: what becomes of it when all have been asked.
  */
 #include "cmocka_all.h"
 #include "tests/unit/stray_world.h"
@@ -102,7 +102,10 @@ static void test_other_segment(void **state)
 	assert_int_equal(COUNT(earlier), 0);
 }
 
-/* Under another ring, another node may have taken it meanwhile: what was asked before, or while it changed, is void. */
+/*
+ * Under another ring, another node may have taken it meanwhile: what was asked before, or while it changed,
+ * is void.
+ */
 static void test_ring_changes(void **state)
 {
 	unsigned int number = flow_find(1, 1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What becomes of requests is asked about where there is a reason, and what follows from the answers: a node is told that it does
- * not hear clients whom another one hears; a client whom nobody hears costs no more handovers.
+ * What becomes of requests is asked about where there is a reason, and what follows from the answers: a node
+ * is told that it does not hear clients whom another one hears; a client whom nobody hears costs no more
+ * handovers.
  */
 #include "cmocka_all.h"
 #include "kmod/core/settled.h"
@@ -247,7 +248,10 @@ static void drain(void)
 			;
 }
 
-/* One whose requests all go to one node, and who gives them up before that gives one back, is given to another one, too. */
+/*
+ * One whose requests all go to one node, and who gives them up before that gives one back, is given to
+ * another one, too.
+ */
 static void test_elsewhere(void **state)
 {
 	unsigned int client = next_client++;
@@ -268,7 +272,10 @@ static void test_elsewhere(void **state)
 	assert_int_equal(COUNT(own_affair), 0);
 }
 
-/* The node has not answered the question yet when it gives the request back: the next one is asked in its place. */
+/*
+ * The node has not answered the question yet when it gives the request back: the next one is asked in its
+ * place.
+ */
 static void test_asked_anew(void **state)
 {
 	unsigned int client = next_client++;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Connections that nobody reads and this node does not serve: who gets them, how often that is said, and when it is not said any
- * more.
+ * Connections that nobody reads and this node does not serve: who gets them, how often that is said, and when
+ * it is not said any more.
  */
 #include "cmocka_all.h"
 #include "tests/unit/inspect_world.h"
 
 static unsigned int client;
 
-/* Another client whose connections this node inspects, of a service that nobody reads; the others take handshakes alone, or not. */
+/*
+ * Another client whose connections this node inspects, of a service that nobody reads; the others take
+ * handshakes alone, or not.
+ */
 static void begin(int makes)
 {
 	conf->services[0].inspect = ES_INSPECT_NEVER;
@@ -40,7 +43,10 @@ static int given(struct message *m, unsigned int attempt, int is_again)
 	return node;
 }
 
-/* The ring's next node has it; it is told again until it says that it has, and no more often than three times. */
+/*
+ * The ring's next node has it; it is told again until it says that it has, and no more often than three
+ * times.
+ */
 static void test_repeated(void **state)
 {
 	struct message m;
@@ -110,7 +116,10 @@ static void test_refused(void **state)
 	assert_int_equal(sent_to(&m), -1);
 }
 
-/* Where the service is on one other node alone, nobody else is asked: not the third, which would be next, nor this one. */
+/*
+ * Where the service is on one other node alone, nobody else is asked: not the third, which would be next, nor
+ * this one.
+ */
 static void test_elsewhere(void **state)
 {
 	struct message m;
@@ -242,7 +251,10 @@ static void test_anothers(void **state)
 	assert_int_equal(sent_to(&m), -1);
 }
 
-/* Its node was lost with it: a client that has heard nothing may begin again elsewhere, unless the service forbids that. */
+/*
+ * Its node was lost with it: a client that has heard nothing may begin again elsewhere, unless the service
+ * forbids that.
+ */
 static void test_lost(void **state)
 {
 	struct message m;

@@ -112,7 +112,10 @@ static void expect_message(enum es_handover_kind kind, unsigned int requests)
 	assert_int_equal(ntohl(m.h.requests), requests);
 }
 
-/* A later request that stays is seen by no rule twice: what the client has repeated meanwhile goes where it went. */
+/*
+ * A later request that stays is seen by no rule twice: what the client has repeated meanwhile goes where it
+ * went.
+ */
 static void repeat_what_stayed(int is_gathered)
 {
 	unsigned int number = flow_find(1, 1), at = sizeof(POST) - 1;
@@ -207,7 +210,9 @@ static void test_more_than_there_is_room(void **state)
 	assert_true(sent_to(&m) >= 0);
 }
 
-/* Where no more can come, it is not waited for: behind the end of the request, and before the server's 100. */
+/*
+ * Where no more can come, it is not waited for: behind the end of the request, and before the server's 100.
+ */
 static void test_nothing_more_comes(void **state)
 {
 	static const struct {
@@ -249,7 +254,10 @@ static void test_nothing_more_comes(void **state)
 
 #define SACK_OK (1u << 16) /* in the cookie, see kmod/core/cookie.h */
 
-/* More than a client may send before a socket acknowledges anything, though it is asked: what it has sent then decides at once. */
+/*
+ * More than a client may send before a socket acknowledges anything, though it is asked: what it has sent
+ * then decides at once.
+ */
 static void test_more_than_the_client_may_send(void **state)
 {
 	unsigned int number = flow_find(1, 1), at = sizeof(LONG) - 1;

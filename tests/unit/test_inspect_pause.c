@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Heads that pause where a rule may refuse their request: they are waited for as long as the client can send more, within
- * bounds; others are not.
+ * Heads that pause where a rule may refuse their request: they are waited for as long as the client can send
+ * more, within bounds; others are not.
  */
 #include "cmocka_all.h"
 #include "tests/unit/inspect_world.h"
@@ -87,7 +87,9 @@ static void test_a_client_that_waits(void **state)
 	assert_int_equal(COUNT(gather_timeout) + COUNT(gather_refused), 0);
 }
 
-/* What it does not send again goes in one message, and that goes again, to whoever has the request by then. */
+/*
+ * What it does not send again goes in one message, and that goes again, to whoever has the request by then.
+ */
 static void test_what_was_acknowledged(void **state)
 {
 	unsigned int number = flow_find(1, 1);
@@ -242,8 +244,8 @@ static void test_bounds(void **state)
 }
 
 /*
- * A request that was given to a node is kept, to be given again, and is the only one that the table has room for. Its node is
- * lost, and its client sends it again in parts: what is kept makes room for what arrives.
+ * A request that was given to a node is kept, to be given again, and is the only one that the table has room
+ * for. Its node is lost, and its client sends it again in parts: what is kept makes room for what arrives.
  */
 static void test_in_its_own_place(void **state)
 {

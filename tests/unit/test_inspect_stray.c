@@ -119,7 +119,9 @@ static void test_nobodys(void **state)
 		assert_true(es_cluster_is_target(cluster, &health, i, in.now_ns));
 }
 
-/* Each family has messages of its own. Node 2 is of a version that has none for IPv6: it is asked about each. */
+/*
+ * Each family has messages of its own. Node 2 is of a version that has none for IPv6: it is asked about each.
+ */
 static void test_families(void **state)
 {
 	unsigned int number = flow_find(1, 1), number_v6;

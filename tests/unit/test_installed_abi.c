@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The binary interface of the installed headers, as it was published: plugins and programs that were built against an
- * older version must run with this one. Structures and the host's table only grow at their ends; what is checked here
- * may be added to, and never changed.
+ * The binary interface of the installed headers, as it was published: plugins and programs that were built
+ * against an older version must run with this one. Structures and the host's table only grow at their ends;
+ * what is checked here may be added to, and never changed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

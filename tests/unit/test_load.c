@@ -237,7 +237,10 @@ static void test_alone(void **state)
 	es_load_fini(&l);
 }
 
-/* One long answer makes the mean time long; what is sent behind it does not count for longer than it is in hand. */
+/*
+ * One long answer makes the mean time long; what is sent behind it does not count for longer than it is in
+ * hand.
+ */
 static void test_after_a_long_one(void **state)
 {
 	struct es_load_report report = {.active = 1, .load = 1, .mean_us = 10000000, .at_ns = BEGIN_NS};

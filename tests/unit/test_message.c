@@ -73,8 +73,8 @@ static void test_envelope(void **state)
 	h = message(ES_HANDOVER_REQUEST);
 	h.magic ^= 1;
 	EXPECT_MALFORMED(&v, &h);
-	/* What the daemons tell each other on this port is theirs, but a datagram too short for a header is not
-	 * read as one. */
+	/* What the daemons tell each other on this port is theirs, but a datagram too short for a header is
+	 * not read as one. */
 	h.magic = es_htonl(ES_LOADS_MAGIC);
 	EXPECT_ENVELOPE(&v, &h, ES_MESSAGE_PASS, ES_COUNTER_COUNT);
 	v.is_partial = 1;
@@ -262,7 +262,9 @@ static void test_fresh_answers(void **state)
 static void test_packet(void **state)
 {
 	static const __u8 good[20] = {0x45, 0, 0, LEN, 1, 2, 0x40, 0, 64, 6};
-	/* Of each byte, the bits that must be as they are: not the don't-fragment flag, nor the one unused. */
+	/*
+	 * Of each byte, the bits that must be as they are: not the don't-fragment flag, nor the one unused.
+	 */
 	static const __u8 matter[20] = {0xff, 0, 0xff, 0xff, 0, 0, 0x3f, 0xff, 0, 0xff};
 	__u8 ip[20];
 

@@ -155,8 +155,8 @@ void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_
 }
 
 /*
- * A daemon that starts anew, whose rules are set still. What came before it read the queue was dropped, though it had told
- * its ring before; and so was what came while it was told of other interfaces.
+ * A daemon that starts anew, whose rules are set still. What came before it read the queue was dropped,
+ * though it had told its ring before; and so was what came while it was told of other interfaces.
  */
 static void test_hears_from_when_it_reads(void **state)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What clients say on connections that are over, and on their next ones with the same ports (netfilter/node/ended.h).
+ * What clients say on connections that are over, and on their next ones with the same ports
+ * (netfilter/node/ended.h).
  */
 #include "cmocka_all.h"
 #include "netfilter/node/ended.h"
@@ -64,7 +65,10 @@ static void test_anything_else(void **state)
 	assert_false(is_gone(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
 }
 
-/* In TIME_WAIT, a socket has got all; and the entry may stay for longer than it does: what comes is of another connection. */
+/*
+ * In TIME_WAIT, a socket has got all; and the entry may stay for longer than it does: what comes is of
+ * another connection.
+ */
 static void test_nobodys(void **state)
 {
 	struct dialogue d = begin(*state);

@@ -37,9 +37,10 @@ struct es_nf_capture {
 };
 
 /*
- * What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms: once; @pause_ms:
- * between two packets of a batch, @aged_ns: by how much the node's time has gone on then; @mending:
- * 1: whoever sets rules again is to wait; 2: it waits, for 0; @watch: where it tells of changes of rules; @forgotten: so often
+ * What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more;
+ * @recover_ms: once; @pause_ms: between two packets of a batch, @aged_ns: by how much the node's time has
+ * gone on then; @mending: 1: whoever sets rules again is to wait; 2: it waits, for 0; @watch: where it tells
+ * of changes of rules; @forgotten: so often
  */
 static struct {
 	int is_flood;

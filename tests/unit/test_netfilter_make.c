@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * That a request whose connection was made here, or may have been, is executed once: by no other node, and not here again, however long
- * ago it was, and whoever was not there to see it.
+ * That a request whose connection was made here, or may have been, is executed once: by no other node, and
+ * not here again, however long ago it was, and whoever was not there to see it.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -43,7 +43,10 @@ static void test_over(void **state)
 	assert_kept(w, &l);
 }
 
-/* The kernel has made it when nobody waited for it any more, and its server has answered and closed it, of which the client has heard nothing. */
+/*
+ * The kernel has made it when nobody waited for it any more, and its server has answered and closed it, of
+ * which the client has heard nothing.
+ */
 static void test_made_late_and_over(void **state)
 {
 	struct world *w = *state;
@@ -100,7 +103,10 @@ static int rebuild_and_die(void *ctx, const __u8 *packet, size_t len, const stru
 	return hand_rebuild(ctx, packet, len, socket, making, now_ns);
 }
 
-/* The next daemon has the tables, and does not know what became of the attempt: there may have been a connection, which is over. */
+/*
+ * The next daemon has the tables, and does not know what became of the attempt: there may have been a
+ * connection, which is over.
+ */
 static void test_daemon_dies_meanwhile(void **state)
 {
 	struct world *w = *state;
@@ -119,7 +125,10 @@ static void test_daemon_dies_meanwhile(void **state)
 	assert_kept(w, &l);
 }
 
-/* A daemon that died, or one of an earlier version, has noted that it was about to make it: elsewhere, that counts as vanished by now. */
+/*
+ * A daemon that died, or one of an earlier version, has noted that it was about to make it: elsewhere, that
+ * counts as vanished by now.
+ */
 static void test_noted_before(void **state)
 {
 	struct world *w = *state;
@@ -155,7 +164,10 @@ static void test_being_made(void **state)
 	assert_kept(w, &l);
 }
 
-/* Nothing has come of it after all: the next copy is another attempt; of those that come to nothing, the request goes back. */
+/*
+ * Nothing has come of it after all: the next copy is another attempt; of those that come to nothing, the
+ * request goes back.
+ */
 static void test_comes_to_nothing(void **state)
 {
 	struct world *w = *state;
@@ -177,7 +189,10 @@ static void test_comes_to_nothing(void **state)
 	assert_int_equal(answer(w).nack, ES_NACK_VANISHED);
 }
 
-/* A new connection of the same ports: what was to become of the old one is given up before the new one is noted. */
+/*
+ * A new connection of the same ports: what was to become of the old one is given up before the new one is
+ * noted.
+ */
 static void test_another_meanwhile(void **state)
 {
 	struct world *w = *state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node of the netfilter datapath does with packets that are no segments of clients: echo requests and errors, neighbours'
- * questions, and what is for the node itself.
+ * What a node of the netfilter datapath does with packets that are no segments of clients: echo requests and
+ * errors, neighbours' questions, and what is for the node itself.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -43,7 +43,10 @@ static void test_other_traffic(void **state)
 	assert_int_equal(counted(w, ES_COUNT_handover_public), 2);
 }
 
-/* An error to the cluster address that quotes a datagram from @sport to @dport but for its last @cut bytes. Returns its length. */
+/*
+ * An error to the cluster address that quotes a datagram from @sport to @dport but for its last @cut bytes.
+ * Returns its length.
+ */
 static size_t error_about(uint8_t *bytes, __u8 type, __u16 sport, __u16 dport, size_t cut)
 {
 	const struct es_addr client = host(are.clients_v6, 7), self = host(are.nodes_v6, 201),
@@ -110,7 +113,9 @@ static size_t solicitation(uint8_t *bytes, const struct es_addr *source, const s
 	return len;
 }
 
-/* RFC 4861, 7.2: who asks the group, who asks the address itself again, and who asks whether it may take it. */
+/*
+ * RFC 4861, 7.2: who asks the group, who asks the address itself again, and who asks whether it may take it.
+ */
 static void test_neighbour(void **state)
 {
 	struct world *w = *state;

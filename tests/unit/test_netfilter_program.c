@@ -189,7 +189,10 @@ static void test_occupied(void **state)
 	assert_int_equal(w->rebuilt.count, 0);
 }
 
-/* A SYN may come late: then it is here, and before that it is tried again, but never promised that it will not be. */
+/*
+ * A SYN may come late: then it is here, and before that it is tried again, but never promised that it will
+ * not be.
+ */
 static void test_whether_there_is_one_is_unsure(void **state)
 {
 	struct world *w = world_of(state);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node of the netfilter datapath does with the packets of its clients: bytes in, and what its hands are told.
- * What is decided, test_decide.c tests.
+ * What a node of the netfilter datapath does with the packets of its clients: bytes in, and what its hands
+ * are told. What is decided, test_decide.c tests.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -127,7 +127,10 @@ static void test_anothers(void **state)
 	assert_int_equal(w->looks, 0); /* nor does what others have */
 }
 
-/* The kernel need not ask about another's flow again: but for its first request with leases, and where connections move. */
+/*
+ * The kernel need not ask about another's flow again: but for its first request with leases, and where
+ * connections move.
+ */
 static void test_anothers_is_remembered(void **state)
 {
 	struct world *w = *state;
@@ -188,7 +191,9 @@ static void test_given_is_remembered(void **state)
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "")), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_drop_handshake_ack), 1);
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "GET")), ES_NF_DROP);
-	/* Anybody can make a segment that acknowledges what no cookie does; and what is this node's is heard. */
+	/*
+	 * Anybody can make a segment that acknowledges what no cookie does; and what is this node's is heard.
+	 */
 	len = segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "GET");
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_cookie_invalid), 1);
@@ -196,7 +201,10 @@ static void test_given_is_remembered(void **state)
 		decide(w, ack - 1, i ? ES_NODE_REJECT : SELF);
 		assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	}
-	/* Given away, it acknowledges what another node has sent, with its next request or before. What ends its connection says more. */
+	/*
+	 * Given away, it acknowledges what another node has sent, with its next request or before. What ends
+	 * its connection says more.
+	 */
 	decide(w, ack - 1, OTHER);
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
 			 ES_NF_DROP_GONE);
@@ -233,7 +241,10 @@ static void test_given_is_remembered(void **state)
 	}
 }
 
-/* Whose SYN was heard has no socket here but one that was made here, and what was made is known; of others, the kernel is asked. */
+/*
+ * Whose SYN was heard has no socket here but one that was made here, and what was made is known; of others,
+ * the kernel is asked.
+ */
 static void test_what_was_made_is_known(void **state)
 {
 	struct world *w = *state;
@@ -301,7 +312,10 @@ static void test_closed_without_a_request(void **state)
 	assert_int_equal(counted(w, ES_COUNT_pin_uninspected), 0);
 }
 
-/* What was on its way when the connection was made here finds it, though the ring gives its flow to another node. */
+/*
+ * What was on its way when the connection was made here finds it, though the ring gives its flow to another
+ * node.
+ */
 static void test_overtaken(void **state)
 {
 	struct world *w = *state;
@@ -341,7 +355,10 @@ static void test_known_syn(void **state)
 	assert_int_equal(w->framed.count, 0);
 	assert_int_equal(w->forgotten, 0);
 
-	/* It is gone, and its entry must not take the next packets for its own; whoever inspects the new connection. */
+	/*
+	 * It is gone, and its entry must not take the next packets for its own; whoever inspects the new
+	 * connection.
+	 */
 	w->found = (struct es_nf_found){.listening = 1};
 	assert_false(es_nf_left_has(w->node->left, the_flow_hash(w), es_ns_to_ms(w->node->now_ns)));
 	es_nf_public(w->node, &frame);
@@ -390,7 +407,10 @@ static void test_nothing_listens(void **state)
 	assert_int_equal(counted(w, ES_COUNT_request_fallback), 1);
 }
 
-/* A daemon died when it was about to make it, and the next one's inspector is away: there may have been a connection, which is over. */
+/*
+ * A daemon died when it was about to make it, and the next one's inspector is away: there may have been a
+ * connection, which is over.
+ */
 static void test_it_may_have_been_made(void **state)
 {
 	struct world *w = *state;
@@ -477,7 +497,10 @@ static size_t behind(uint8_t *bytes, uint8_t kind, size_t n)
 	return len + n * 8;
 }
 
-/* Behind options there may be a SYN; what is behind anything else, only its target is told (kmod/core/headers.h). */
+/*
+ * Behind options there may be a SYN; what is behind anything else, only its target is told
+ * (kmod/core/headers.h).
+ */
 static void test_headers(void **state)
 {
 	struct world *w = *state;
@@ -518,7 +541,10 @@ static size_t link_local_segment(uint8_t *bytes, __u32 seq, __u32 ack, __u8 flag
 	return len;
 }
 
-/* Its socket would belong to the tun device. It hears so at once, and no connection of its is made in any other way either. */
+/*
+ * Its socket would belong to the tun device. It hears so at once, and no connection of its is made in any
+ * other way either.
+ */
 static void test_link_local_client(void **state)
 {
 	struct world *w = *state;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node of the netfilter datapath does with requests of which its kernel makes no socket: it gives them back when it is certain
- * that nothing has come of them here, nor will, and never otherwise. Whether the kernel keeps its word, tests/netfilter/test_withdraw.py tests.
+ * What a node of the netfilter datapath does with requests of which its kernel makes no socket: it gives them
+ * back when it is certain that nothing has come of them here, nor will, and never otherwise. Whether the
+ * kernel keeps its word, tests/netfilter/test_withdraw.py tests.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -19,7 +20,10 @@ static void swallow(struct world *w)
 	w->withdrawn = ISN + 1;
 }
 
-/* A request of which nothing comes, @tries times within a second, and that comes again when the second is over. */
+/*
+ * A request of which nothing comes, @tries times within a second, and that comes again when the second is
+ * over.
+ */
 static void begin(struct world *w, struct letter *l, size_t tries)
 {
 	ring_give(w, OTHER);
@@ -140,7 +144,10 @@ static void test_something_came(void **state)
 	}
 }
 
-/* The kernel has made it all the same, and its server has answered and closed it, of which the client has heard nothing. */
+/*
+ * The kernel has made it all the same, and its server has answered and closed it, of which the client has
+ * heard nothing.
+ */
 static void test_made_late_and_over(void **state)
 {
 	struct world *w = *state;
@@ -186,7 +193,10 @@ static void test_refused_for_another_reason(void **state)
 	assert_int_equal(counted(w, ES_COUNT_handover_vanished), 0);
 }
 
-/* Of two requests in one place, the later one has it when the other's second is long over, or it was given back. */
+/*
+ * Of two requests in one place, the later one has it when the other's second is long over, or it was given
+ * back.
+ */
 static void test_places(void **state)
 {
 	struct es_nf_swallowed table[ES_NF_SWALLOWED] = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node of the netfilter datapath does with the messages of other nodes. What is decided, test_decide_handover.c
- * and test_message.c test.
+ * What a node of the netfilter datapath does with the messages of other nodes. What is decided,
+ * test_decide_handover.c and test_message.c test.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -73,7 +73,10 @@ static void test_only_what_is_authentic(void **state)
 	assert_int_equal(w->rebuilt.count, 1);
 }
 
-/* Loads go to the daemon's socket, as whatever else is none of this datapath's; answers go there when they are checked. */
+/*
+ * Loads go to the daemon's socket, as whatever else is none of this datapath's; answers go there when they
+ * are checked.
+ */
 static void test_what_passes(void **state)
 {
 	struct world *w = *state;
@@ -159,7 +162,10 @@ static void on_listed(void *ctx, const struct es_connection_entry *entry)
 	*last = *entry;
 }
 
-/* The kernel has made it all the same, when it was no longer waited for: the others must hear of it, and it is the only one. */
+/*
+ * The kernel has made it all the same, when it was no longer waited for: the others must hear of it, and it
+ * is the only one.
+ */
 static void test_the_kernel_makes_it_later(void **state)
 {
 	struct world *w = *state;
@@ -203,7 +209,10 @@ static void test_an_older_connection_is_ended(void **state)
 	assert_int_equal(w->rebuilt.count, 0);
 }
 
-/* The packet that the inspector was given with the newest record, which asks for the older connection; its numbers. */
+/*
+ * The packet that the inspector was given with the newest record, which asks for the older connection; its
+ * numbers.
+ */
 static void asked(struct world *w, __u32 *ret_seq, __u32 *ret_ack)
 {
 	struct es_record record;
@@ -279,7 +288,9 @@ static void test_nobody_can_ask_for_an_older_connection(void **state)
 	assert_int_equal(w->ended, 0);
 }
 
-/* Another flow has taken the place in which the older one's first byte was noted: the kernel knows it still. */
+/*
+ * Another flow has taken the place in which the older one's first byte was noted: the kernel knows it still.
+ */
 static void test_an_older_connection_whose_track_is_lost(void **state)
 {
 	struct world *w = *state;

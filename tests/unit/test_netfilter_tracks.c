@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Later requests on connections that a node of the netfilter datapath has: what its servers send is read, what their clients
- * send is the inspector's or the socket's, and a connection leaves only when nothing can get lost. What is decided,
- * test_track.c and test_response.c test.
+ * Later requests on connections that a node of the netfilter datapath has: what its servers send is read,
+ * what their clients send is the inspector's or the socket's, and a connection leaves only when nothing can
+ * get lost. What is decided, test_track.c and test_response.c test.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -311,7 +311,10 @@ static void test_stays(void **state)
 	assert_int_equal(w->held + w->ended, 0);
 }
 
-/* What its client has acknowledged with the request, the socket has heard: the kernel need not ask about it any more. */
+/*
+ * What its client has acknowledged with the request, the socket has heard: the kernel need not ask about it
+ * any more.
+ */
 static void test_stays_and_is_proven(void **state)
 {
 	struct world *w = *state;

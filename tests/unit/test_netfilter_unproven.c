@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node of the netfilter datapath lets pass of connections whose clients may still repeat their requests: as long as
- * its lease says, and nothing of it afterwards.
+ * What a node of the netfilter datapath lets pass of connections whose clients may still repeat their
+ * requests: as long as its lease says, and nothing of it afterwards.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -171,7 +171,10 @@ static void test_proven(void **state)
 	assert_int_equal(server_says(w, ISN + 24, ES_TCP_ACK, 0), ES_NF_ACCEPT);
 }
 
-/* In the second half of its lease, a node keeps no client from repeating a request that it may not answer any more. */
+/*
+ * In the second half of its lease, a node keeps no client from repeating a request that it may not answer any
+ * more.
+ */
 static void test_second_half(void **state)
 {
 	struct world *w = *state;
@@ -203,8 +206,8 @@ static void test_acknowledged(void **state)
 }
 
 /*
- * The hook's word about its window, before the request is there, is no acknowledgement. Its client would echo its timestamp in
- * place of the cookie's; instead, its MAC is asked for.
+ * The hook's word about its window, before the request is there, is no acknowledgement. Its client would echo
+ * its timestamp in place of the cookie's; instead, its MAC is asked for.
  */
 static void test_window(void **state)
 {
@@ -285,7 +288,10 @@ static void test_end_others(void **state)
 	const struct es_flow flow = the_flow();
 	struct world *w = *state;
 
-	/* One that is proven goes on; of one that is gone, nothing is left that would let its client's packets in. */
+	/*
+	 * One that is proven goes on; of one that is gone, nothing is left that would let its client's
+	 * packets in.
+	 */
 	note(w);
 	at(w, LEASE_NS);
 	w->found.acked = 1;
@@ -392,7 +398,9 @@ static void count_one(void *ctx, const struct es_connection_entry *entry)
 	++*(unsigned int *)ctx;
 }
 
-/* Nobody has its socket yet: it is told of, as it may come, and nothing that its client says comes between. */
+/*
+ * Nobody has its socket yet: it is told of, as it may come, and nothing that its client says comes between.
+ */
 static void test_being_made(void **state)
 {
 	struct world *w = *state;

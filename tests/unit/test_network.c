@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the daemon wants of a node's interfaces. In a network namespace of its own, which has a loopback interface
- * only; skipped where nobody may make one.
+ * What the daemon wants of a node's interfaces. In a network namespace of its own, which has a loopback
+ * interface only; skipped where nobody may make one.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -99,7 +99,10 @@ static unsigned int members(const char *group)
 	return count;
 }
 
-/* The node is in the group of each service's address, once, as long as one has it. A reload that fails does not change that. */
+/*
+ * The node is in the group of each service's address, once, as long as one has it. A reload that fails does
+ * not change that.
+ */
 static void test_solicited(void **state)
 {
 	static const struct es_addr address = {.b = {0x20, 0x01, 0x0d, 0xb8, [13] = 0x12, 0x34, 0x56}};

@@ -156,7 +156,10 @@ static void test_what_is_no_tcp(void **state)
 	assert_int_equal(es_nf_entry_read(nlh, &e), -ENOENT);
 }
 
-/* Attributes of the wrong length are those of a kernel that means something else by them: nothing is read beyond. */
+/*
+ * Attributes of the wrong length are those of a kernel that means something else by them: nothing is read
+ * beyond.
+ */
 static void test_damage(void **state)
 {
 	char buf[1024] __attribute__((aligned(4)));

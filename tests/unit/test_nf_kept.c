@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is kept of connections, against a model: a kernel that is played, with entries and sockets of few flows. */
+/*
+ * What is kept of connections, against a model: a kernel that is played, with entries and sockets of few
+ * flows.
+ */
 #include "cmocka_all.h"
 #include <errno.h>
 #include <string.h>
@@ -263,7 +266,10 @@ static void test_what_is_there_when_a_daemon_begins(void **state)
 	assert_int_equal(es_nf_kept_restore(*state, &ct, NULL, &f), 1);
 }
 
-/* What its server says must not leave, also when the kernel has forgotten that; until its connection stays after all. */
+/*
+ * What its server says must not leave, also when the kernel has forgotten that; until its connection stays
+ * after all.
+ */
 static void test_one_that_is_leaving(void **state)
 {
 	struct es_nf_conntrack ct = {};
@@ -280,7 +286,10 @@ static void test_one_that_is_leaving(void **state)
 	assert_int_equal(es_nf_kept_count(*state), 1);
 }
 
-/* The kernel does not tell a client's timestamp: it is known of the connection for which it was told, as long as it is that. */
+/*
+ * The kernel does not tell a client's timestamp: it is known of the connection for which it was told, as long
+ * as it is that.
+ */
 static void test_client_ts(void **state)
 {
 	struct es_nf_conntrack ct = {};
@@ -341,7 +350,10 @@ static void test_limits_and_failures(void **state)
 	es_nf_kept_free(&small);
 }
 
-/* Mostly, an entry goes long after its connection: what the connection tracking has instead is not asked then. */
+/*
+ * Mostly, an entry goes long after its connection: what the connection tracking has instead is not asked
+ * then.
+ */
 static void test_one_that_is_over_costs_one_question(void **state)
 {
 	struct es_nf_conntrack ct = {};

@@ -8,7 +8,9 @@
 
 #define KNOWN 1000
 
-/* @losses: events that wait; @is_lost: and some that had no room; @looks, @restored: at entries, since reset */
+/*
+ * @losses: events that wait; @is_lost: and some that had no room; @looks, @restored: at entries, since reset
+ */
 static struct {
 	int has_entry[KNOWN];
 	unsigned int losses;
@@ -105,7 +107,10 @@ static struct es_nf_recovery begin(struct es_nf_conntrack *ct, struct es_nf_netl
 	return r;
 }
 
-/* All turns that are due. No turn asks for more than two times what it may look at: what was told, and what was not. */
+/*
+ * All turns that are due. No turn asks for more than two times what it may look at: what was told, and what
+ * was not.
+ */
 static size_t recover(struct es_nf_recovery *r)
 {
 	size_t restored = 0;

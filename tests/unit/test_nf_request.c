@@ -34,7 +34,10 @@ static void assert_checksum(const __u8 *packet, size_t len)
 	assert_true(is_v6 || (sum & 0xffff) + (sum >> 16) == 0xffff);
 }
 
-/* A request of a client's, whose timestamps begin at the option block's byte @ts_at; @packet has room for 200 bytes. */
+/*
+ * A request of a client's, whose timestamps begin at the option block's byte @ts_at; @packet has room for 200
+ * bytes.
+ */
 static size_t make(int is_v6, size_t ts_at, __u8 *packet)
 {
 	size_t header = sizeof(struct tcphdr) + 16, len = header + BODY_LEN;
@@ -305,7 +308,10 @@ static void test_resets_that_leave(void **state)
 		/* As the answer to a SYN, the kernel has it right. */
 		entry.state = TCP_CONNTRACK_SYN_RECV;
 		assert_int_equal(es_nf_resets_translate(packet, sent.len, &entry, out), 0);
-		/* Where both have closed, one that acknowledges is an end, and one that does not an answer to a copy. */
+		/*
+		 * Where both have closed, one that acknowledges is an end, and one that does not an answer to
+		 * a copy.
+		 */
 		entry.state = TCP_CONNTRACK_TIME_WAIT;
 		assert_false(es_nf_resets_is_idle(packet, sent.len, &entry));
 		tcp->ack = 0;

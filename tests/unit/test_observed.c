@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a node learns of responses: what is counted, what is told to the others, and what becomes of what they tell. */
+/*
+ * What a node learns of responses: what is counted, what is told to the others, and what becomes of what they
+ * tell.
+ */
 #include "cmocka_all.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,7 +134,10 @@ static void test_words(void **state)
 	assert_int_equal(es_get64(told.last + 4), 100 + ES_OBSERVED_MAX - 1);
 }
 
-/* Services are known by their names: what is counted of one goes on over a reload, whatever number it has then. */
+/*
+ * Services are known by their names: what is counted of one goes on over a reload, whatever number it has
+ * then.
+ */
 static void test_reload(void **state)
 {
 	(void)state;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* When a server is put out for what it answers, and returns; and several nodes that judge themselves at once. */
+/*
+ * When a server is put out for what it answers, and returns; and several nodes that judge themselves at once.
+ */
 #include "cmocka_all.h"
 #include <string.h>
 #include "inspector/health/outlier.h"
@@ -92,7 +94,10 @@ static void test_limit_is_off(void **state)
 	}
 }
 
-/* Out for longer and longer while nothing is better, and at last for out_max_s; then the first time is forgotten. */
+/*
+ * Out for longer and longer while nothing is better, and at last for out_max_s; then the first time is
+ * forgotten.
+ */
 static void test_repeats(void **state)
 {
 	static const unsigned int expected[] = {30, 60, 100, 100};
@@ -220,7 +225,10 @@ static void one_looks(struct cluster *c, unsigned int self, const struct es_conf
 	es_outlier_look(&w->o, limits, &w->counts, &others, w->now_ms);
 }
 
-/* All are bad at once, and look at any moment of a second: there are never more than max_out out, and mostly so many. */
+/*
+ * All are bad at once, and look at any moment of a second: there are never more than max_out out, and mostly
+ * so many.
+ */
 static void test_all_at_once(void **state)
 {
 	struct es_conf_outlier limits = conf;

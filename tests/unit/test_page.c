@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The status page: nothing from outside becomes markup, what is old says so, and what is missing is no number. */
+/*
+ * The status page: nothing from outside becomes markup, what is old says so, and what is missing is no
+ * number.
+ */
 #include "cmocka_all.h"
 #include <json-c/json.h>
 #include <stdlib.h>
@@ -119,7 +122,10 @@ static void health(const char *class, const char *text, const char *json)
 	expect(expected);
 }
 
-/* Never green while any node, or any service on one, is not up; a service that is not meant to be there is no matter. */
+/*
+ * Never green while any node, or any service on one, is not up; a service that is not meant to be there is no
+ * matter.
+ */
 static void test_health(void **state)
 {
 	(void)state;
@@ -150,7 +156,10 @@ static void test_health(void **state)
 	       "at the moment. "
 	       "Service app is down on n2: it gets no requests at the moment.",
 	       VIEW(NODE("n1", "up", "up", "up"), NODE("n2", "down", "up", "up")));
-	/* One that is dead, and that has never told of itself; its state is what a static node takes for granted. */
+	/*
+	 * One that is dead, and that has never told of itself; its state is what a static node takes for
+	 * granted.
+	 */
 	health("warn", "1 of 2 nodes are up and answer. n2 does not answer.",
 	       VIEW(NODE("n1", "up", "up", "up"), "{\"name\":\"n2\",\"state\":\"up\",\"answers\":false,"
 						  "\"tells\":false,\"snapshot\":null}"));
@@ -318,7 +327,9 @@ static void test_problems(void **state)
 	assert_int_equal(count(">not known</td>"), 1);
 }
 
-/* Of a path that is asked for with two secrets, the path alone is told, with the requests and nodes of both. */
+/*
+ * Of a path that is asked for with two secrets, the path alone is told, with the requests and nodes of both.
+ */
 static void test_no_queries(void **state)
 {
 	struct json_object *view =

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Who may be out, for how long, and that the last node never goes. What several do at once is in test_outlier.c. */
+/*
+ * Who may be out, for how long, and that the last node never goes. What several do at once is in
+ * test_outlier.c.
+ */
 #include "cmocka_all.h"
 #include "inspector/health/place.h"
 
@@ -47,7 +50,9 @@ static void test_well(void **state)
 	assert_int_equal(p.hold_s, 0);
 }
 
-/* Where something else tells how the node is, no time ends it; but that others go does, and that it is well. */
+/*
+ * Where something else tells how the node is, no time ends it; but that others go does, and that it is well.
+ */
 static void test_no_time(void **state)
 {
 	static const struct es_place_limits one = {.max_out = 1};

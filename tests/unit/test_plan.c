@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kmod/core/plan.h: the steps that follow each verdict, in their order, for each way in which a datapath carries them out.
+ * kmod/core/plan.h: the steps that follow each verdict, in their order, for each way in which a datapath
+ * carries them out.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +27,9 @@ static const char *steps_of(__u32 steps, char *ret, size_t len)
 }
 
 /*
- * One row for each verdict about a handover message, and kind of message where that says more: what follows if the packet itself
- * makes and ends sockets, also if it comes in again for that (NULL: the same), and by hand.
+ * One row for each verdict about a handover message, and kind of message where that says more: what follows
+ * if the packet itself makes and ends sockets, also if it comes in again for that (NULL: the same), and by
+ * hand.
  */
 struct row {
 	__u32 action;
@@ -181,7 +183,10 @@ static void test_every_verdict_has_a_row(void **state)
 		assert_true(seen & 1u << rows[i].action);
 }
 
-/* At most one counter for a message: that of the verdict, or none, where the packet comes in again or hands count. */
+/*
+ * At most one counter for a message: that of the verdict, or none, where the packet comes in again or hands
+ * count.
+ */
 static void test_counters(void **state)
 {
 	(void)state;

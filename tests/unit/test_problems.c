@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A program that is run beside the daemon, and `earshot check` as such: what it finds, and each way in which it can fail. */
+/*
+ * A program that is run beside the daemon, and `earshot check` as such: what it finds, and each way in which
+ * it can fail.
+ */
 #include "tests/unit/cmocka_all.h"
 #include <errno.h>
 #include <signal.h>

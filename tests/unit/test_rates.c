@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How many requests clients may send: of one node exactly, of several that tell each other a moment later within a bound; what becomes
- * of a table that is full, and what the others' words look like.
+ * How many requests clients may send: of one node exactly, of several that tell each other a moment later
+ * within a bound; what becomes of a table that is full, and what the others' words look like.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -105,7 +105,10 @@ static void exchange(struct es_rates **rates, unsigned long long now_ns)
 				es_rates_heard(rates[n], &words[other][i], now_ns);
 }
 
-/* A client of @per_s requests a second, to nodes at random, which tell each other every 20 ms. Returns what is admitted in 60 s. */
+/*
+ * A client of @per_s requests a second, to nodes at random, which tell each other every 20 ms. Returns what
+ * is admitted in 60 s.
+ */
 static unsigned int admitted_of(unsigned int per_s)
 {
 	struct es_addr client = address("198.51.100.7");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Packets that the inspector sends itself reach their client, in both families. In a network namespace of its own, which
- * has a loopback interface only; skipped where nobody may make one.
+ * Packets that the inspector sends itself reach their client, in both families. In a network namespace of its
+ * own, which has a loopback interface only; skipped where nobody may make one.
  */
 #include "tests/unit/cmocka_all.h"
 

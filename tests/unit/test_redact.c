@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A configuration as strangers may read it: what is shown of files that are right, and of those that no daemon takes. */
+/*
+ * A configuration as strangers may read it: what is shown of files that are right, and of those that no
+ * daemon takes.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <stdio.h>

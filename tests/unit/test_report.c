@@ -197,8 +197,8 @@ static const char *drift_of(struct json_object *nodes, size_t node)
 		JSON_C_TO_STRING_PLAIN);
 }
 
-/* The one of three that differs, or both of two; keys that rotate, and what need not be alike, are none. What should be alike
- * counts where both tell it: a version before does not. */
+/* The one of three that differs, or both of two; keys that rotate, and what need not be alike, are none. What
+ * should be alike counts where both tell it: a version before does not. */
 static void test_drift(void **state)
 {
 	struct es_report_told told = {.count = 3,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What `earshot ring` is answered: the ring as docs/json.md shows it, the node of a flow, and what a request may ask.
+ * What `earshot ring` is answered: the ring as docs/json.md shows it, the node of a flow, and what a request
+ * may ask.
  */
 #include <setjmp.h>
 #include <stdarg.h>

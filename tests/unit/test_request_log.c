@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The request log: its lines, and the thread that writes them to a syslog, to a file that fails, and to one that hangs. */
+/*
+ * The request log: its lines, and the thread that writes them to a syslog, to a file that fails, and to one
+ * that hangs.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>

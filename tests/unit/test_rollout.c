@@ -15,8 +15,8 @@
 static const struct es_keys keys = {.count = 1, .key = {{.handover = {.k0 = 1, .k1 = 2}}}};
 static const struct es_keys others_keys = {.count = 1, .key = {{.handover = {.k0 = 1, .k1 = 3}}}};
 
-/* struct node - @value: of its configuration: 1 is what was before, 2 what is rolled out; @restarts: how often it has begun
- * anew, @away: steps until it serves again; the rest is what it is to do */
+/* struct node - @value: of its configuration: 1 is what was before, 2 what is rolled out; @restarts: how
+ * often it has begun anew, @away: steps until it serves again; the rest is what it is to do */
 struct node {
 	unsigned int id;
 	struct es_rollout_leader leader;

@@ -83,7 +83,10 @@ static void test_file(void **state)
 	assert_int_equal(es_rollout_file_back(&file, &err), 0);
 	assert_text(path, "two");
 
-	/* What goes back leaves the one before the last rollout, which may be what was to be rolled out; and no file of others. */
+	/*
+	 * What goes back leaves the one before the last rollout, which may be what was to be rolled out; and
+	 * no file of others.
+	 */
 	write_text(own, "mine");
 	assert_int_equal(es_rollout_file_stage(&file, path, "three", 5, &err), 0);
 	assert_int_equal(es_rollout_file_place(&file, &err), 0);

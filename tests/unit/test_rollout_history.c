@@ -98,7 +98,10 @@ static void test_apart(void **state)
 	assert_int_equal(es_rollout_history_age(&b, F1, &a), ES_ROLLOUT_APART);
 }
 
-/* The members have gone back to F1 by a rollout: of two that have both files the one with fewer rollouts is behind. */
+/*
+ * The members have gone back to F1 by a rollout: of two that have both files the one with fewer rollouts is
+ * behind.
+ */
 static void test_back_by_rollout(void **state)
 {
 	(void)state;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where a request goes before and behind the policy: what it is for, rules, backup nodes, and when no node is a target. */
+/*
+ * Where a request goes before and behind the policy: what it is for, rules, backup nodes, and when no node is
+ * a target.
+ */
 #include "route_world.h"
 
 /* What the daemon makes of a request: which content it is for, and its path for rules. */
@@ -266,7 +269,10 @@ static void test_fallback(void **state)
 	cluster_free(c);
 }
 
-/* With nobody left, those that have refused something, or were not reached, are tried, each once, the first one first. */
+/*
+ * With nobody left, those that have refused something, or were not reached, are tried, each once, the first
+ * one first.
+ */
 static void test_suspended_before_none(void **state)
 {
 	struct es_cluster *c = cluster(4, NULL);

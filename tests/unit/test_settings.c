@@ -102,7 +102,9 @@ static void differences(const char *service_a, const char *service_b, const char
 	assert_int_equal(es_group_settings_differ(a, b, why, sizeof(why)), strchr(expected, '=') != NULL);
 }
 
-/* What keeps no node out is told all the same, once each; a version that does not tell it differs in nothing. */
+/*
+ * What keeps no node out is told all the same, once each; a version that does not tell it differs in nothing.
+ */
 static void test_others(void **state)
 {
 	char a[ES_WIRE_SETTINGS_SIZE], b[ES_WIRE_SETTINGS_SIZE], all[1024] = "";

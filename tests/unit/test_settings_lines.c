@@ -259,7 +259,10 @@ static const char *needs_of(const char *section)
 	return !strcmp(section, "outlier") ? "max_errors = 5 max_slow = 5" : "";
 }
 
-/* A configuration in which @key of @section is @value; each of its other sections and keys is as in all others. */
+/*
+ * A configuration in which @key of @section is @value; each of its other sections and keys is as in all
+ * others.
+ */
 static void text_of(const char *section, const char *key, const char *needs, const char *value, char *ret,
 		    size_t size)
 {
@@ -384,7 +387,10 @@ static void key_check(const struct es_conf_section *section, const struct es_con
 			 section->name, key->name, a, b, found.must, found.should, said[key->alike]);
 }
 
-/* Of two nodes that differ in one key the other is refused, or it is shown, or nobody cares: as the table says. */
+/*
+ * Of two nodes that differ in one key the other is refused, or it is shown, or nobody cares: as the table
+ * says.
+ */
 static void test_each_key(void **state)
 {
 	unsigned int keys = 0;

@@ -99,7 +99,10 @@ static void test_refused(void **state)
 	EXPECT(2, MAKE, 255, REFUSED);
 }
 
-/* Its server may have executed it: whoever asks for another socket is to know that, for as long as anybody can ask. */
+/*
+ * Its server may have executed it: whoever asks for another socket is to know that, for as long as anybody
+ * can ask.
+ */
 static void test_ended(void **state)
 {
 	(void)state;
@@ -114,7 +117,10 @@ static void test_ended(void **state)
 	EXPECT(1, LOOK, 0, ENDED);
 	now_ms++;
 	EXPECT(1, LOOK, 0, NOT);
-	/* It is made anew where that may be, or refused for another reason; what was made anew can end like that, too. */
+	/*
+	 * It is made anew where that may be, or refused for another reason; what was made anew can end like
+	 * that, too.
+	 */
 	EXPECT(1, END, 0, ENDED); /* also one of which nothing is noted any more */
 	EXPECT(1, MAKE, 0, NOT);
 	EXPECT(1, MAKE, 0, MADE);
@@ -165,7 +171,10 @@ static void test_room(void **state)
 	EXPECT(11, LOOK, 0, MADE);
 }
 
-/* Whose request it was is told by its flow alone; what has spoken, was refused or is another flow's is none of these. */
+/*
+ * Whose request it was is told by its flow alone; what has spoken, was refused or is another flow's is none
+ * of these.
+ */
 static void test_reset(void **state)
 {
 	const __u64 flow = 0x123456789abcdefULL;

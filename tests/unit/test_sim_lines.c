@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A line of an access log as people's servers and collectors write it: every spelling of a time, who the client
- * is and which site was asked, HAProxy's order.
+ * A line of an access log as people's servers and collectors write it: every spelling of a time, who the
+ * client is and which site was asked, HAProxy's order.
  */
 #include "cmocka_all.h"
 #include <stdio.h>

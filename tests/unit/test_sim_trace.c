@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reading access logs: lines and records made by hand, what is wrong with bad ones, pieces of any size, holes,
- * sizes, and the grouping into connections.
+ * Reading access logs: lines and records made by hand, what is wrong with bad ones, pieces of any size,
+ * holes, sizes, and the grouping into connections.
  */
 #include "cmocka_all.h"
 #include <errno.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* SipHash-2-4 against the test vectors of its paper (appendix A and the reference implementation), and what hashes of flows are made of. */
+/*
+ * SipHash-2-4 against the test vectors of its paper (appendix A and the reference implementation), and what
+ * hashes of flows are made of.
+ */
 #include "cmocka_all.h"
 #include <arpa/inet.h>
 #include <string.h>
@@ -113,7 +116,10 @@ static void test_flow_with_a_jhash_position(void **state)
 	}
 }
 
-/* Neighbouring ports and addresses lie everywhere: no slot of 64 has more than half as much again as its part. */
+/*
+ * Neighbouring ports and addresses lie everywhere: no slot of 64 has more than half as much again as its
+ * part.
+ */
 static void test_jhash_spreads(void **state)
 {
 	unsigned int found[64] = {};

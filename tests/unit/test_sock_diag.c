@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The kernel's sockets, and which addresses are the machine's own: with real ones, of each family, in a network namespace
- * of its own; skipped where nobody may make one.
+ * The kernel's sockets, and which addresses are the machine's own: with real ones, of each family, in a
+ * network namespace of its own; skipped where nobody may make one.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -23,7 +23,8 @@
 
 /*
  * struct way - a connection over lo
- * @to: where the client connects to; @any: the server listens on all addresses of that family, with IPV6_V6ONLY or not
+ * @to: where the client connects to; @any: the server listens on all addresses of that family, with
+ * IPV6_V6ONLY or not
  */
 struct way {
 	const char *name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The HTTP server of the metrics: what it answers, who may ask, how many get one document, and what it says when
- * nobody makes one.
+ * The HTTP server of the metrics: what it answers, who may ask, how many get one document, and what it says
+ * when nobody makes one.
  */
 #include "tests/unit/config_text.h"
 #include <arpa/inet.h>
@@ -23,7 +23,9 @@ static int gives = 1;
 
 static atomic_int givers;
 
-/* As the daemon's control thread would, but at once. The lock of the server is held: another thread does it. */
+/*
+ * As the daemon's control thread would, but at once. The lock of the server is held: another thread does it.
+ */
 static void *give(void *arg)
 {
 	static const char *const text[ES_STATUS_DOCUMENTS] = {"plain", "open", "{\"node\":\"n1\"}"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The rule by which open connections stay or move (policy/stay.h), for each policy; and a cluster that is played: three
- * inspectors whose loads are late.
+ * The rule by which open connections stay or move (policy/stay.h), for each policy; and a cluster that is
+ * played: three inspectors whose loads are late.
  */
 #include "policy_view.h"
 #include <stdio.h>
@@ -160,8 +160,8 @@ static void test_locality(void **state)
 	}
 }
 
-/* LARD: home moves after an imbalance that has lasted, and then rests; what is at the former one stays until it
- * has too much. */
+/* LARD: home moves after an imbalance that has lasted, and then rests; what is at the former one stays until
+ * it has too much. */
 static void test_home(void **state)
 {
 	struct world w;

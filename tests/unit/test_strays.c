@@ -122,7 +122,10 @@ static void test_many(void **state)
 	assert_true(pkt.saddr == 1 && pkt.sport == 2 && pkt.daddr == 3 && pkt.dport == 4);
 }
 
-/* Of IPv6, in a format of their own; with its envelope the longest fits into the smallest frame that IPv6 demands. */
+/*
+ * Of IPv6, in a format of their own; with its envelope the longest fits into the smallest frame that IPv6
+ * demands.
+ */
 static void test_many_of_v6(void **state)
 {
 	union es_stray_question_any question = {.v6 = {.client = {.b = {[0] = 0x20, [15] = 1}},

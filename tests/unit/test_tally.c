@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The workers' counters for the metrics: each is its own, those of another configuration go on under the same names,
- * and what has no place in the table is not counted.
+ * The workers' counters for the metrics: each is its own, those of another configuration go on under the same
+ * names, and what has no place in the table is not counted.
  */
 #include "tests/unit/config_text.h"
 #include "inspector/inspect/tally.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inspector/http/tls_hello.h: names and protocols are found however the message is cut, and what no server would
- * take is none.
+ * inspector/http/tls_hello.h: names and protocols are found however the message is cut, and what no server
+ * would take is none.
  */
 #include "tests/unit/cmocka_all.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Decisions for those who watch: which a filter admits, what a bad one is told, what a full ring counts, and what a
- * worker says of its own decisions, as long as somebody watches and no longer.
+ * Decisions for those who watch: which a filter admits, what a bad one is told, what a full ring counts, and
+ * what a worker says of its own decisions, as long as somebody watches and no longer.
  */
 #include "tests/unit/config_text.h"
 #include "tests/unit/inspect_world.h"

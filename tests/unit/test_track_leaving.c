@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kmod/core/track.h: when a connection may leave its socket for another node, and what becomes of the client's
- * segments meanwhile, whatever the order in which CPUs see them.
+ * kmod/core/track.h: when a connection may leave its socket for another node, and what becomes of the
+ * client's segments meanwhile, whatever the order in which CPUs see them.
  */
 #include "cmocka_all.h"
 #include "track_view.h"

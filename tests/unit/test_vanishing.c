@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* When connections are taken to vanish on a node, by what inspecting nodes tell of it: and that no client can bring it about. */
+/*
+ * When connections are taken to vanish on a node, by what inspecting nodes tell of it: and that no client can
+ * bring it about.
+ */
 #include "cmocka_all.h"
 #include "inspector/health/vanishing.h"
 
