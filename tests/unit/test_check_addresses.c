@@ -175,7 +175,7 @@ static void test_addresses(void **state)
 	expect_one("network.service_address", ES_CHECK_ERROR, "is on eth0");
 	facts.address_count--;
 	lo->address.b[15]++;
-	expect_one("network.service_address", ES_CHECK_ERROR, "no address of this node");
+	expect_one("network.service_address", ES_CHECK_ERROR, "not an address of this node");
 	lo->address.b[15]--;
 	snprintf(own->interface, sizeof(own->interface), "eth2");
 	expect_one("network.node_address", ES_CHECK_ERROR, "is on eth2, and cluster_interface is eth1");
