@@ -25,7 +25,6 @@ NOT_YET = {
     "docs/man/earshot.conf.5.scd": (5, 0, 0),
     "inspector/check": (15, 2, 0),
     "inspector/config": (23, 0, 0),
-    "inspector/daemon": (74, 0, 0),
     "inspector/plugin/include/earshot": (1, 0, 17),
     "kmod/bpf": (13, 0, 0),
     "kmod/core": (13, 0, 0),

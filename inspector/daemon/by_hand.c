@@ -28,7 +28,6 @@ static int is_same(const struct es_wire_by_hand *a, const struct es_wire_by_hand
 	       !strcmp(a->who, b->who) && !strcmp(a->why, b->why);
 }
 
-/* Before the change itself. */
 static void say(struct es_membership *m, const struct es_wire_by_hand *by_hand)
 {
 	uint8_t buf[ES_WIRE_BY_HAND_SIZE];
@@ -36,7 +35,10 @@ static void say(struct es_membership *m, const struct es_wire_by_hand *by_hand)
 	es_bus_send(m->bus, ES_WIRE_BY_HAND, buf, es_wire_put_by_hand(buf, sizeof(buf), by_hand));
 }
 
-/* The node itself starts anew as it was set by hand. What cannot be kept is said once, and tried again. */
+/*
+ * By its files the node starts anew as it was set by hand. A file that cannot be written or removed is logged
+ * once, and tried again.
+ */
 static void keep_file(const char *path, const struct es_wire_by_hand *now, struct es_wire_by_hand *kept,
 		      int *has_file, int *is_unkept)
 {
@@ -64,7 +66,7 @@ static void keep(struct es_membership *m)
 	struct es_by_hand *own = &h->node[self];
 	int was_unkept = es_membership_is_unkept(m);
 
-	/* By a node of a version that does not say who. */
+	/* Drained by a node of a version that does not say who did it. */
 	if (m->is_drained && !is_drain(&own->state))
 		own->state = (struct es_wire_by_hand){.node = (uint16_t)self,
 						      .what = ES_WIRE_CHANGE_STATE,
@@ -96,7 +98,7 @@ void es_by_hand_begin(struct es_membership *m)
 		own->state =
 			(struct es_wire_by_hand){.what = ES_WIRE_CHANGE_STATE, .value = ES_NODE_DRAINING};
 	}
-	/* That there is such a file is what drains. */
+	/* The node is drained because the file exists, whatever is in it. */
 	if (rc != -ENOENT) {
 		own->state.node = (uint16_t)self;
 		m->is_drained = h->has_drain = 1;
@@ -177,12 +179,15 @@ void es_by_hand_message(struct es_membership *m, const void *payload, size_t len
 	node = &m->by_hand.node[by_hand.node];
 	if (by_hand.what == ES_WIRE_CHANGE_WEIGHT) {
 		node->weight = by_hand;
-		/* Back to the configured one: the story still has to tell who did it. */
+		/*
+		 * The word about going back to the configured weight is kept until that is in force: the
+		 * story still has to tell who did it.
+		 */
 		if (by_hand.value == m->daemon->conf->nodes[by_hand.node].weight &&
 		    by_hand.value == m->group.node[by_hand.node].weight)
 			node->weight.what = 0;
 	} else if (by_hand.what == ES_WIRE_CHANGE_STATE) {
-		/* One that this node sent itself, as it joined, begins no time anew. */
+		/* The word that this node sent itself when it joined does not begin the drain's time anew. */
 		int is_known = is_same(&node->state, &by_hand);
 
 		node->state = by_hand;
@@ -190,7 +195,7 @@ void es_by_hand_message(struct es_membership *m, const void *payload, size_t len
 			m->by_hand.end_ms =
 				by_hand.for_s ? es_membership_now_ms() + by_hand.for_s * 1000ULL : 0;
 	}
-	/* What ends it is kept when it has. */
+	/* The end of a drain is kept when the drain has ended (es_by_hand_changed()). */
 	if (by_hand.what == ES_WIRE_CHANGE_WEIGHT || is_drain(&by_hand))
 		keep(m);
 }

@@ -3,8 +3,8 @@
 #define ES_DAEMON_BY_HAND_H
 
 /*
- * What operators have set by hand, on the bus and in this node's files (self/by_hand.h). A node that joins is
- * told by each of the others about itself.
+ * The states and weights that operators have set by hand, on the bus and in this node's files
+ * (self/by_hand.h). When a node joins, each of the others says again what was set on itself.
  */
 #include "inspector/cluster/cluster.h"
 #include "inspector/self/by_hand.h"
@@ -13,9 +13,9 @@ struct es_membership;
 
 /**
  * struct es_daemon_by_hand
- * @node: of each node. A state that is not the node's any more, or a weight that the configuration has, is
- * none.
- * @state, @weight: each node's when it was last looked at
+ * @node: the settings of each node. A state that is not the node's any more, or a weight that the
+ * configuration has, does not count.
+ * @state: each node's when it was last looked at
  * @kept: what this node's files have; value 0 of a state, set_ms and value 0 of a weight: no file
  * @has_drain, @has_weight: there is a file
  * @is_drain_unkept, @is_weight_unkept: the file could not be made as it must be, or not removed; @again_ms:
@@ -61,7 +61,7 @@ void es_by_hand_message(struct es_membership *membership, const void *payload, s
 /* es_by_hand_tick() - ends a drain whose time is over, and tries again to keep what could not be kept */
 void es_by_hand_tick(struct es_membership *membership);
 
-/* es_by_hand_shown() - of a node, of @what; NULL: nothing was set by hand that holds */
+/* es_by_hand_shown() - the word by which @what of @node was set by hand, if that holds now; else NULL */
 const struct es_wire_by_hand *es_by_hand_shown(const struct es_membership *membership, unsigned int node,
 					       enum es_wire_change_what what);
 

@@ -49,7 +49,10 @@ void es_daemon_catch_up_message(struct es_daemon *daemon, const struct es_rollou
  */
 int es_daemon_catch_up_judge(const struct es_daemon *daemon, unsigned int from, struct es_conf_error *err);
 
-/* What became of it: here, and with the node to which it was given. */
+/*
+ * The outcome of a catch-up, as an event: es_daemon_catch_up_refused() and _taken() on the node that was
+ * offered the file, _tell() on the node that gave it.
+ */
 void es_daemon_catch_up_refused(struct es_daemon *daemon, const struct es_conf_error *err);
 void es_daemon_catch_up_taken(struct es_daemon *daemon, unsigned int from);
 void es_daemon_catch_up_tell(struct es_daemon *daemon);

@@ -83,15 +83,15 @@ void es_daemon_checks_stop(struct es_daemon_checks *checks);
 int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int service, const char **ret_why);
 
 /*
- * es_daemon_checks_refuse() - does nobody listen for @service, by one of its addresses that fail? All else
- * that a check finds may be by clients' doing (overload), or by that of something which all servers have in
+ * es_daemon_checks_refuse() - does nobody listen for @service, by one of its addresses that fail? Anything
+ * else that a check finds may be caused by clients (overload), or by something that all servers have in
  * common (a database).
  */
 int es_daemon_checks_refuse(const struct es_daemon_checks *checks, unsigned int service);
 
 /*
- * Of servers that fail all at once, each node believes at first that the others serve. So a node says that
- * its server fails, and refuses nothing before it has heard whether others say the same:
+ * When servers fail all at once, each node believes at first that the others serve. So a node says that its
+ * server fails, and refuses nothing before it has heard whether others say the same:
  * es_daemon_checks_is_told() says that this time is over.
  */
 #define ES_CHECKS_TOLD_NS 250000000ULL

@@ -3,8 +3,9 @@
 #define ES_DAEMON_CLOCK_H
 
 /*
- * What the daemon does about the machine's wall clock (peers/own_clock.h): the datapath, which must know the
- * time without a daemon, and all threads get it from here, and the other nodes are told when it was set.
+ * The daemon's handling of the machine's wall clock (peers/own_clock.h): the datapath, which must know the
+ * time without a daemon, and all threads get the time from here, and the other nodes are told when the clock
+ * was set.
  */
 #include <ev.h>
 #include "inspector/peers/own_clock.h"

@@ -30,7 +30,7 @@ static int another_serves(const struct es_group *group)
 	return 0;
 }
 
-/* What people are told, with the members that should be heard. */
+/* The text for people, with the members that this node should hear. */
 static void describe(const struct es_membership *m, char *ret_text, size_t size)
 {
 	const struct es_daemon *d = m->daemon;
@@ -71,7 +71,7 @@ void es_cluster_watch_view(struct es_membership *m, unsigned int count)
 		self->weight = (uint16_t)es_by_hand_own_weight(m);
 }
 
-/* While corosync does not answer, that is why (membership.c). */
+/* While corosync does not answer, people are told that instead (membership.c). */
 static void tell(struct es_membership *m)
 {
 	char why[sizeof(m->why)];
@@ -85,7 +85,10 @@ static void tell(struct es_membership *m)
 	memcpy(m->why, why, sizeof(m->why));
 }
 
-/* Somebody has given it a weight meanwhile. It is kept until the node has waited (by_hand.h). */
+/*
+ * An operator may give this node a weight meanwhile: the weight is kept (by_hand.h) until the node has
+ * waited.
+ */
 static void stay_without_share(struct es_membership *m)
 {
 	struct es_group *group = &m->group;

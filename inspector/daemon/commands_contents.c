@@ -15,7 +15,7 @@
 #include "inspector/inspect/poison.h"
 #include "inspector/report/contents.h"
 
-/* What all clients send before they hear anything: ten segments of an ordinary network (RFC 6928). */
+/* All clients send so much before they hear anything: ten segments of an ordinary network (RFC 6928). */
 #define ES_UNHEARD_BYTES 14000u
 
 #define HOT_MAX (ES_WORKERS_MAX * ES_HOT_SETS * ES_HOT_WAYS)
@@ -143,11 +143,11 @@ static void answer(struct es_inspector *inspector, void *ctx)
 	memcpy(q->report->nodes, inspector->router.node, sizeof(q->report->nodes));
 }
 
-/* What a worker might not see of such a head. */
+/* Notes on the parts of a head that a worker might not see. */
 static void explain_head(const struct es_conf *conf, const struct es_http_head *head,
 			 struct es_explain *explain)
 {
-	/* They are routed all the same, as by a worker. */
+	/* Such heads are routed all the same, as by a worker. */
 	if (head->result == ES_HTTP_AMBIGUOUS)
 		es_explain_add(explain,
 			       "servers may read it differently (%s): routed, and then its connection stays",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the datapath is told: a version of the cluster with its configuration, keys and this machine's network
+ * Tells the datapath a version of the cluster, with its configuration, the keys and this machine's network,
  * as the one structure that tc programs and module read (kmod/core/abi.h).
  */
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Builds the daemon from its parts and takes it apart again. What a command answers is in commands.c,
- * what happens to a packet in inspect/worker.c and inspect/inspect.c.
+ * Builds the daemon from its parts and takes it apart again. Commands are answered in commands.c, packets are
+ * handled in inspect/worker.c and inspect/inspect.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -338,7 +338,7 @@ static int es_daemon_start_plugins(struct es_daemon *d, struct es_conf_error *er
 	return rc;
 }
 
-/* What the machine can do, and how large the datapath's tables are to be. */
+/* Checks that kernel and sysctls allow this datapath, reads the network, and sizes the datapath's tables. */
 static int es_daemon_read_network(struct es_daemon *d, struct es_conf_error *err)
 {
 	int rc = es_network_probe(d->datapath_kind, err);

@@ -4,8 +4,8 @@
 
 /*
  * The daemon's parts and their life: configuration, cluster, datapath, workers, control socket. One instance,
- * used by the control thread. What a part has in memory is in the header of its file, which those include who
- * use it: CMakeLists.txt has the files in the order in which they call each other.
+ * used by the control thread. The state of each part is declared in the header of its file, and the files
+ * that use the part include that: CMakeLists.txt has the files in the order in which they call each other.
  */
 #include <ev.h>
 #include "inspector/cluster/cluster.h"
@@ -97,8 +97,9 @@ void es_daemon_fini(struct es_daemon *daemon);
 
 /**
  * es_daemon_reload() - read configuration and keys again and put them in force
- * A failure changes nothing. What a running daemon cannot change is refused by name.
- * @may_wait: but for what its next start alone can change (start_settings.h): that waits for it, in @waiting
+ * A failure changes nothing. A setting that a running daemon cannot change is refused by name.
+ * @may_wait: settings that another start of this daemon alone can change (start_settings.h) are not refused:
+ * they wait for it, in @waiting
  */
 int es_daemon_reload(struct es_daemon *daemon, int may_wait, struct es_conf_error *err);
 

@@ -33,7 +33,7 @@ static void hear_began(struct es_daemon *d, unsigned int node, const struct es_w
 		__atomic_store_n(&state->began[node], began, __ATOMIC_RELAXED);
 }
 
-/* What time the node has: if it is far from ours, people are told, and nothing is given to it. */
+/* The node's time: if it is far from ours, people are told, and nothing is given to the node. */
 static void hear_clock(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
 	struct es_node_clocks *clocks = &d->exchange->clocks;

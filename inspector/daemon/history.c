@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a node remembers of the last ten minutes, and how it tells that. */
+/* The figures that a node remembers of the last ten minutes, and the form in which it tells them. */
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/base/clock.h"
@@ -60,7 +60,7 @@ static unsigned long long errors_of(const struct es_daemon *d)
 	return sum;
 }
 
-/* Of the list of nodes, and of services. */
+/* Identifies the list of nodes and of services: with another one the history begins anew. */
 static unsigned long long identity_of(const struct es_daemon *d)
 {
 	unsigned long long hash = d->view->identity;

@@ -12,11 +12,11 @@
 
 struct es_daemon;
 
-/* Counters of each service, behind those of requests. */
+/* Counters of each service, after those of requests. */
 enum es_figure { ES_FIGURE_rejected, ES_FIGURE_4xx, ES_FIGURE_5xx, ES_FIGURES };
 
 /**
- * struct es_figures - what they are now
+ * struct es_figures - the figures as they are now
  * @value: of @of, the caller's until es_figures_free(); NULL without memory
  */
 struct es_figures {
@@ -29,7 +29,7 @@ struct es_figures {
 void es_daemon_figures(const struct es_daemon *daemon, struct es_figures *ret);
 void es_figures_free(struct es_figures *figures);
 
-/* Where each is. */
+/* The index of each figure. */
 static inline unsigned int es_figure_given(const struct es_figures *f, unsigned int service,
 					   unsigned int node)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What leads from the content tables to the other nodes: with membership, the bus. Without, the sets of
- * servers that change here go to each node in a datagram; one that is lost is told again when a connection
- * moves on account of it.
+ * Connects the content tables with the other nodes. With membership, the bus does that. Without it, each set
+ * of servers that changes here goes to each node in a datagram; a set that is lost is told again when a
+ * connection moves on account of it.
  */
 #include "inspector/base/clock.h"
 #include "inspector/daemon/contents.h"

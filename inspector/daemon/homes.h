@@ -15,7 +15,7 @@
  */
 #define ES_HOMES_PER_S (ES_LOADS_AT_A_TIME / ES_LOADS_PAUSE_S / 2)
 
-/* struct es_homes - @spare: words that may be told now, as of @as_of_ns; @untold: that found no room */
+/* struct es_homes - @spare: words that may be told now, as of @as_of_ns; @untold: words that found no room */
 struct es_homes {
 	double spare;
 	unsigned long long as_of_ns;
@@ -25,7 +25,7 @@ struct es_homes {
 /* es_homes_may_tell() - may one more word be told @now_ns, in a cluster of @node_count nodes? */
 int es_homes_may_tell(struct es_homes *homes, unsigned int node_count, unsigned long long now_ns);
 
-/* The way of the content tables; its context is the daemon. */
+/* The way on which the content tables tell the other nodes; its context is the daemon. */
 extern const struct es_content_sync_ops es_daemon_content_ops;
 
 /* es_daemon_home_heard() - struct es_load_exchange's */

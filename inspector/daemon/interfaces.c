@@ -21,7 +21,10 @@
 #define ES_RETRY_S 1.0
 #define ES_ROOM	   (1 << 15)
 
-/* What is wrong from now on, "" if nothing; said once. With membership, being silent says it. */
+/*
+ * Notes the trouble that there is from now on, "" for none, and logs it once; with membership, the event of
+ * falling silent names it instead.
+ */
 static void set_wrong(struct es_daemon *d, const char *text)
 {
 	struct es_daemon_interfaces *n = d->interfaces;
@@ -38,7 +41,7 @@ static void set_wrong(struct es_daemon *d, const char *text)
 		ev_timer_stop(d->loop, &n->retry);
 }
 
-/* All that names an interface by its index, for those that are there now. */
+/* Renews all that names an interface by its index, for the interfaces that are there now. */
 static int renew(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_network network;
@@ -77,7 +80,10 @@ static int has_changed(const struct es_daemon *d, const struct es_network *netwo
 	       memcmp(network->public_mac, d->network.public_mac, sizeof(network->public_mac)) != 0;
 }
 
-/* In force as by a reload; the others hear of it, and of what this node's settings are now. */
+/*
+ * Puts another MTU in force as a reload does; the others hear of it, and of this node's settings as they are
+ * now.
+ */
 static void take_mtu(struct es_daemon *d, const struct es_network *network)
 {
 	if (network->packet_max == d->network.packet_max)
@@ -144,7 +150,10 @@ static int on_message(const struct nlmsghdr *nlh, void *data)
 	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
 	struct es_daemon *d = data;
 
-	/* The next one may get the same index. A bridge tells of its ports by the same message. */
+	/*
+	 * The next interface may get the same index. A bridge tells of its ports by the same message, in a
+	 * family of its own.
+	 */
 	if (nlh->nlmsg_type == RTM_DELLINK && info->ifi_family == AF_UNSPEC && is_ours(d, info->ifi_index))
 		d->interfaces->is_lost = 1;
 	return MNL_CB_OK;
@@ -196,7 +205,7 @@ int es_daemon_interfaces_start(struct es_daemon *d, struct es_conf_error *err)
 	ev_io_init(&n->io, on_readable, mnl_socket_get_fd(n->socket), EV_READ);
 	n->io.data = d;
 	ev_io_start(d->loop, &n->io);
-	/* What has changed since they were looked up was told to nobody. */
+	/* No message has told of changes since the interfaces were looked up. */
 	n->is_lost = es_datapath_is_attached(d->datapath_kind, &d->datapath_params) == 0;
 	return look(d, err);
 }

@@ -4,9 +4,10 @@
 
 /*
  * Interfaces come and go while the daemon runs: a VLAN or bond that is made anew, a network service that is
- * started again. What is attached to one goes with it, and another one of the same name has nothing of it. So
- * the daemon follows the kernel's link messages: it attaches again, and renews all else that names an
- * interface by its index; while one is missing, or nothing can be attached, the node is no member.
+ * started again. Everything that is attached to an interface goes with it, and another interface of the same
+ * name has nothing of it. So the daemon follows the kernel's link messages: it attaches again, and renews all
+ * else that names an interface by its index; while one is missing, or nothing can be attached, the node is no
+ * member.
  */
 #include <ev.h>
 #include "inspector/base/error.h"
@@ -19,8 +20,8 @@ struct mnl_socket;
  * struct es_daemon_interfaces
  * @socket: link messages; NULL until es_daemon_interfaces_start()
  * @retry: runs while something is wrong that no message may tell the end of
- * @is_lost: what was attached is gone with its interface, or may be
- * @wrong: what is, for the operator; "" if nothing
+ * @is_lost: everything that was attached is gone with its interface, or may be
+ * @wrong: the trouble, for the operator; "" if there is none
  */
 struct es_daemon_interfaces {
 	struct mnl_socket *socket;

@@ -3,7 +3,8 @@
 #define ES_DAEMON_INTERNAL_H
 
 /*
- * What a start (daemon.c), a reload (reload.c) and another ring (ring.c) put in force alike.
+ * Functions for putting a configuration or a ring in force, which a start (daemon.c), a reload (reload.c) and
+ * another ring (ring.c) share.
  */
 #include "inspector/daemon/daemon.h"
 
@@ -34,13 +35,14 @@ int es_daemon_try(struct es_daemon *daemon, const struct es_daemon_text *text, i
 int es_daemon_configure(struct es_daemon *daemon, const struct es_cluster *cluster,
 			const struct es_keys *keys);
 
-/* es_daemon_set_workers() (install.c) - and in all threads that decide */
+/* es_daemon_set_workers() (install.c) - put that version in force in keeper, programs and workers, too */
 void es_daemon_set_workers(struct es_daemon *daemon, const struct es_cluster *cluster,
 			   const struct es_keys *keys);
 
 /**
  * es_daemon_install() (install.c) - put another version of the cluster in force, in the datapath and in the
- * workers Takes @next over; on failure it stays the caller's, and the old one in force. Returns 0 or -errno.
+ * workers
+ * Takes @next over; on failure it stays the caller's, and the old one in force. Returns 0 or -errno.
  */
 int es_daemon_install(struct es_daemon *daemon, struct es_cluster *next);
 

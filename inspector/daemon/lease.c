@@ -48,7 +48,7 @@ void es_lease_watch(struct es_membership *m)
  * stood still finds a token of the ring that it was in, and hands out with that what it had to send, though
  * the others may have another ring by now. But such a token comes once: it does not go round any more. So of
  * what was sent since the lease was over, the first message that comes back says nothing; one that was sent
- * behind that came with another token. Without a new ring in between, nobody has had this node's share; while
+ * after that came with another token. Without a new ring in between, nobody has had this node's share; while
  * the ring changes, es_ring_on_stop() learns from the others whether somebody has, and that this node was
  * only late.
  */

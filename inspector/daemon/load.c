@@ -193,8 +193,7 @@ static void tell_idle(struct es_daemon *d, unsigned long long now_ns)
 }
 
 /*
- * What was counted is for the others, and for this node's own workers, at once. Old figures are only a sign
- * of life.
+ * New figures go to the others, and to this node's own workers, at once. Old figures are only a sign of life.
  */
 static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The bus and the group in the daemon's event loop: when this node joins, stays silent, leaves; what it says
- * of itself. What the group decides is carried out in ring.c.
+ * of itself. ring.c carries out the group's decisions.
  */
 #include <errno.h>
 #include <sched.h>
@@ -48,7 +48,7 @@ static void on_left(void *ctx)
 {
 	struct es_membership *m = ctx;
 
-	/* What is here goes on, since all others know of it. */
+	/* This node goes on with what it has, since all others know of it. */
 	es_lease_keep(m);
 	es_event(ES_EVENT_leave, ES_LOG_INFO, NULL, "left the cluster in order");
 	if (m->leave_done)
@@ -228,7 +228,7 @@ static int public_link_is_up(struct es_membership *m)
 	return 0;
 }
 
-/* Why there is no bus, and how long it may be silent. */
+/* Notes why there is no bus, and for how long the bus may be silent. */
 static void bus_watch(struct es_membership *m)
 {
 	struct es_bus_state bus;
@@ -254,7 +254,10 @@ static void server_watch(struct es_membership *m)
 	uint64_t now_ms = es_membership_now_ms();
 	int can_serve = !es_daemon_serving_is_down(m->daemon);
 
-	/* It comes as what it is, since what it says later is heard later. */
+	/*
+	 * The node joins with the state that it is in, since a change that it tells after that is heard
+	 * later.
+	 */
 	if (m->group.phase == ES_GROUP_OUT && (state == ES_NODE_UP || state == ES_NODE_DOWN))
 		m->group.node[self].state = can_serve ? ES_NODE_UP : ES_NODE_DOWN;
 	if (now_ms < m->server_at_ms || !es_group_is_in(&m->group))
@@ -266,8 +269,10 @@ static void server_watch(struct es_membership *m)
 		es_group_change(&m->group, self, ES_WIRE_CHANGE_STATE, ES_NODE_UP);
 }
 
-/* What a node had in memory is gone when it has been away for long: it may have no content when it comes
- * back. */
+/*
+ * A node that has been away for long has lost what it had in memory: it may have no content when it comes
+ * back.
+ */
 static void contents_watch(struct es_membership *m)
 {
 	uint64_t now_ms = es_membership_now_ms();
@@ -278,7 +283,10 @@ static void contents_watch(struct es_membership *m)
 		int is_gone = m->group.phase == ES_GROUP_STABLE && !node->is_member &&
 			      node->reason != ES_GROUP_NEVER && now_ms - node->since_ms > CONTENTS_KEEP_MS;
 
-		/* Each member says it: once more does no harm, and the one that were to say it may go. */
+		/*
+		 * Each member says it: saying it again does no harm, and a single member that had to say it
+		 * might go.
+		 */
 		if (is_gone && !m->is_dropped[i])
 			es_daemon_contents_drop(m->daemon->contents, i, es_clock_now_ns());
 		m->is_dropped[i] = is_gone;
@@ -460,8 +468,8 @@ void es_membership_reloaded(struct es_membership *m)
 
 	nodes_set(m);
 	/*
-	 * What was set by hand holds, unless the file says the same now. One that waits takes it when it has
-	 * waited.
+	 * A weight that was set by hand holds, unless the file says the same now. A node that waits takes its
+	 * weight when it has waited.
 	 */
 	es_by_hand_changed(m);
 	after = m->cluster_link.is_waiting ? before : es_by_hand_own_weight(m);

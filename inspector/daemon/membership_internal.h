@@ -3,9 +3,9 @@
 #define ES_DAEMON_MEMBERSHIP_INTERNAL_H
 
 /*
- * What the files of membership share: membership.c (the bus, the group, when to join), ring.c (what the
- * group's decisions do to datapath and workers), lease.c, silence.c, sign_of_life.c, by_hand.c,
- * service_drains.c, cluster_link.c, story.c, and those that answer for it: membership_state.c and
+ * The structures and functions that the files of membership share: membership.c (the bus, the group, when to
+ * join), ring.c (what the group's decisions do to datapath and workers), lease.c, silence.c, sign_of_life.c,
+ * by_hand.c, service_drains.c, cluster_link.c, story.c, and those that answer for it: membership_state.c and
  * membership_report.c.
  */
 #include "inspector/base/clock.h"
@@ -100,8 +100,8 @@ static inline uint64_t es_membership_now_ms(void)
 }
 
 /*
- * silence.c: this node takes nothing new any more. What it has goes on until the lease is over, and stands
- * still then, as far as another node may be asked for it.
+ * silence.c: this node takes nothing new any more. The connections that it has go on until the lease is over,
+ * and then those stand still whose request another node may be asked for.
  */
 void es_membership_silence(struct es_membership *membership, const char *why);
 

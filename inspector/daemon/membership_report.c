@@ -3,7 +3,7 @@
 #include "inspector/daemon/membership_internal.h"
 #include "inspector/report/report.h"
 
-/* Of another node, as it says with its loads. */
+/* Is a setting of the node unkept? Another node says that with its loads. */
 static int is_unkept(const struct es_membership *m, unsigned int node)
 {
 	const struct es_daemon *d = m->daemon;

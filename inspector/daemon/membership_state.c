@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the rest of the daemon may know of membership, and tell it: questions that are answered by what is in
- * memory, so that those whom membership calls may ask them.
+ * The questions that the rest of the daemon may ask of membership, and the news that it may tell it. All are
+ * answered from memory, so that the code which membership calls may ask, too.
  */
 #include <stdio.h>
 #include "inspector/daemon/membership_internal.h"

@@ -142,7 +142,7 @@ static void add_table(struct es_metrics *m, const char *name, unsigned long long
 		m->tables[m->table_count++] = (struct es_metrics_table){name, entries, limit};
 }
 
-/* Of the tables that each service has its own of, all together. */
+/* Tables that each service has one of are added up over all services. */
 static void collect_tables(const struct es_daemon *d, struct es_metrics *m)
 {
 	unsigned long long gathering = 0, contents = 0, contents_max = 0, urls = 0, urls_max = 0;

@@ -3,11 +3,11 @@
 #define ES_DAEMON_OBSERVED_H
 
 /*
- * What the nodes learn about the content that they serve: how long responses are. The datapath of the node
- * that serves measures those that an inspector asked for (ES_REQUEST_F_MEASURE), complete ones with status
- * 200; all nodes hear of them over the bus, since any may inspect the next request. Content is named by
- * es_url_key(), whose secret the nodes share. Of most, only the status counts (ES_REQUEST_F_STATUS): this
- * stays here (health/responses.h).
+ * The nodes' knowledge about the content that they serve: how long responses are. The datapath of the node
+ * that serves measures the responses that an inspector asked for (ES_REQUEST_F_MEASURE), complete ones with
+ * status 200; all nodes hear of them over the bus, since any may inspect the next request. Content is named
+ * by es_url_key(), whose secret the nodes share. For most responses only the status counts
+ * (ES_REQUEST_F_STATUS): it stays on this node (health/responses.h).
  *
  * ES_WIRE_SIZES: the service's tag (es_content_sync_tag()), 4 bytes, then 16 for each response: key and
  * bytes.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The control thread's part of requests that end daemons: it takes over the marks of the daemon before,
- * hears and logs what other nodes tell, repeats its own, and starts the keeper. What workers do with such a
- * request is inspect/poisoned.c.
+ * hears and logs what other nodes tell, repeats its own, and starts the keeper. Workers handle such a request
+ * in inspect/poisoned.c.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "inspector/inspect/poison.h"
 #include "inspector/report/poison.h"
 
-/* This node's own are told again and again: a node may have been away. */
+/* This node's own poisons are told again and again: a node may have been away. */
 #define TELL_AGAIN_NS 5000000000ULL
 #define TIMER_S	      1
 
@@ -64,7 +64,7 @@ static void tell_all(struct es_daemon *d, unsigned long long now_ns)
 			tell(d, &poisons->poison[i]);
 }
 
-/* What packets bring about is not logged each time: a plugin is off after a few crashes. */
+/* Packets can make a plugin crash, but cannot fill the log: the plugin is off after a few crashes. */
 static void plugins_watch(struct es_daemon *d)
 {
 	static struct es_plugin_report report; /* large; this is the control thread's */

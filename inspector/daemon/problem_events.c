@@ -33,7 +33,7 @@ static int remember(struct es_problem_events *e, const char *id, enum es_log_lev
 	return 1;
 }
 
-/* What the daemon before this one has told last of each check. */
+/* Reads in the journal what the daemon before this one has told last of each check. */
 static void begin(struct es_problem_events *e)
 {
 	struct es_event *told = calloc(ES_EVENT_KEPT, sizeof(*told));

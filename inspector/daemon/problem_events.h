@@ -3,14 +3,14 @@
 #define ES_DAEMON_PROBLEM_EVENTS_H
 
 /*
- * What `earshot check` finds, as events: a check that fails from now on, or passes again. The text of each
- * begins with the check's name and a colon, by which the daemon knows after a restart what it has told.
+ * The findings of `earshot check`, as events: a check that fails from now on, or passes again. The text of
+ * each begins with the check's name and a colon, by which the daemon knows after a restart what it has told.
  */
 #include <json-c/json.h>
 #include "inspector/base/log.h"
 
 #define ES_PROBLEM_EVENTS_KNOWN 64 /* checks that fail at a time; more are not told */
-#define ES_PROBLEM_EVENTS_MAX	16 /* events of one run; what is left comes with the next */
+#define ES_PROBLEM_EVENTS_MAX	16 /* events of one run; the rest are told with the next */
 #define ES_PROBLEM_ID_SIZE	64
 
 /**

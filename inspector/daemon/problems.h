@@ -3,9 +3,9 @@
 #define ES_DAEMON_PROBLEMS_H
 
 /*
- * What `earshot check` says of this machine: for people who look at the status page, and as events when it
- * changes. It is a program of its own, so that whatever it waits for holds up nobody else; run now and then,
- * and at most once a minute while somebody looks.
+ * The findings of `earshot check` on this machine: for people who look at the status page, and as events when
+ * they change. The check is a program of its own, so that whatever it waits for holds up nobody else; it runs
+ * now and then, and at most once a minute while somebody looks.
  */
 #include <json-c/json.h>
 #include "inspector/daemon/problem_events.h"

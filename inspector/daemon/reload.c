@@ -197,7 +197,7 @@ static int es_daemon_next_use(struct es_daemon *d, struct es_daemon_next *next, 
 	return rc;
 }
 
-/* It is in force: what was before goes, which no worker has any more. */
+/* @next is in force: all that was in force before goes, since no worker has it any more. */
 static void es_daemon_next_commit(struct es_daemon *d, struct es_daemon_next *next)
 {
 	es_daemon_contents_commit(d->contents, &next->tables);
@@ -242,7 +242,7 @@ static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_
 		es_keys_wipe(&next.keys);
 		return rc;
 	}
-	/* By the numbers that services had. */
+	/* Responses have the numbers that their services had before. */
 	es_datapath_responses(d->datapath, es_observed_response, d->observed);
 	es_daemon_next_commit(d, &next);
 	es_keys_wipe(&next.keys);
@@ -296,7 +296,7 @@ static int es_daemon_nodes_stay(const struct es_daemon *d, const struct es_conf 
 	if (conf->cluster.handover_port != d->conf->cluster.handover_port)
 		wrong = "cluster: handover_port";
 	for (unsigned int i = 0; !wrong && i < d->conf->node_count; i++) {
-		/* Of members it has been found out already. */
+		/* With membership, es_daemon_members_stay() has already refused to remove a member. */
 		if (!has_node(d->conf, i) ||
 		    (!has_node(conf, i) && (d->membership || !es_daemon_is_heard(d, i))))
 			continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the group's decisions do here: a ring in force in datapath and workers, in two steps; which
- * connections are not proven.
+ * Carries out the group's decisions on this node: puts a ring in force in datapath and workers, in two steps,
+ * and tells the others which connections are not proven, or ends them.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "inspector/base/log.h"
 #include "inspector/daemon/serving.h"
 
-/* A version of the ring, in force in the datapath and in the workers. */
+/* Puts a version of the ring in force, in the datapath and in the workers. */
 static void cluster_install(struct es_membership *m, uint32_t epoch, const struct es_share *may)
 {
 	struct es_daemon *d = m->daemon;
@@ -26,7 +26,7 @@ static void cluster_install(struct es_membership *m, uint32_t epoch, const struc
 	if (!rc)
 		rc = es_daemon_install(d, next);
 	if (rc) {
-		/* What is in force may be wrong now. */
+		/* The ring in force may be wrong now. */
 		es_cluster_free(&next);
 		es_membership_silence(m, "the ring could not be put in force");
 		es_log(ES_LOG_ERR,
@@ -38,8 +38,8 @@ static void cluster_install(struct es_membership *m, uint32_t epoch, const struc
 }
 
 /*
- * What was lost may come again; before anything is taken of it. @since_ms: if there were no doubts before,
- * there are some about slots that this node has not had until then; 0: about all.
+ * Requests of a lost node may come again: called before any of them is taken. @since_ms: if there were no
+ * doubts before, there are some about the slots that this node had not had by then; 0: about all.
  */
 static void doubt_set(struct es_membership *m, uint64_t since_ms)
 {
@@ -77,7 +77,7 @@ static void proof_add(void *ctx, const void *data)
 	/* A later request is repeated by the node that moved it here. */
 	if (!entry->unproven || entry->is_moved || owner == cluster->self || owner >= p->m->group.node_count)
 		return;
-	/* The node that sent it here knows, unless it has come back since. */
+	/* The node that sent the connection here knows of it, unless that node has come back since. */
 	if (owner == entry->source && p->m->group.node[owner].since_ms * 1000000ULL < entry->made_ns)
 		return;
 	p->proof[p->count++] = (struct es_wire_proof){entry->flow_hash, entry->cookie, entry->first_seq};
@@ -85,15 +85,18 @@ static void proof_add(void *ctx, const void *data)
 		proofs_send(p);
 }
 
-/* Nobody may have a connection that we have too. */
+/* Ends the connections that another node may have by now, too: no connection may be on two nodes. */
 static void end_unproven(struct es_membership *m)
 {
 	unsigned int count = 0;
 	int rc;
 
-	/* Before what the others say of it from now on, in this very millisecond perhaps. */
+	/* The time is before all that the others say from now on, perhaps in this very millisecond. */
 	es_group_was_away(&m->group, es_membership_now_ms() - 1);
-	/* What it ends it may have executed, also in slots that it has had all the time. */
+	/*
+	 * This node may have executed requests of the connections that it ends, also in slots that it has had
+	 * all the time.
+	 */
 	m->tenure.doubts_ms = 0;
 	es_ring_on_changed(m);
 	es_lease_end(m);
@@ -152,7 +155,7 @@ void es_ring_on_serve(void *ctx, uint32_t epoch)
 {
 	struct es_membership *m = ctx;
 
-	doubt_set(m, 0); /* what it hears of only now, it has not seen */
+	doubt_set(m, 0); /* this node has not seen a loss that it hears of only now */
 	es_lease_watch(m);
 	if (m->lapse)
 		m->must_end = 0;
@@ -186,9 +189,9 @@ void es_ring_on_proofs(void *ctx, unsigned int node, const struct es_wire_proof 
 }
 
 /*
- * What was given to a node that is gone may be given to another one only if this node saw it go without a
- * word, and its lease is over: it stands still then. One that left in order, perhaps while we were away
- * ourselves, goes on with what it has.
+ * A request that was given to a node which is gone may be given to another one only if this node saw it go
+ * without a word, and its lease is over: it stands still then. A node that left in order, perhaps while we
+ * were away ourselves, goes on with what it has.
  */
 static enum es_node_state state_of(const struct es_group_node *node)
 {
@@ -207,8 +210,8 @@ static enum es_node_state state_of(const struct es_group_node *node)
 }
 
 /*
- * Who has just joined knows nothing of how warm the others' servers are; his own has had no requests for a
- * while.
+ * A node that has just joined knows nothing of how warm the others' servers are; its own has had no requests
+ * for a while.
  */
 static void begin_slowly(struct es_membership *m, unsigned long long now_ns)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a rollout does to this node, in either role. */
+/* Carries out a rollout on this node, in either role. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

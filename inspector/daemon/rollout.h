@@ -47,7 +47,7 @@ int es_daemon_rollout_start(struct es_daemon *daemon, struct es_conf_error *err)
 /* es_daemon_rollout_stop() - may be called without start; what is only checked is forgotten */
 void es_daemon_rollout_stop(struct es_daemon *daemon);
 
-/* What a rollout does here, whoever leads it; the context is the daemon. */
+/* The actions of a rollout on this node, whoever leads it; their context is the daemon. */
 extern const struct es_rollout_ops es_daemon_rollout_ops;
 
 /*
@@ -61,7 +61,9 @@ int es_daemon_rollout_stage(struct es_daemon *daemon, const struct es_daemon_tex
 
 /* The next six: rollout_state.c. */
 
-/* es_daemon_rollout_text() - of a request, or of what is offered; "" for none */
+/*
+ * es_daemon_rollout_text() - the text at @key of a request, or of the document that is offered; "" for none
+ */
 const char *es_daemon_rollout_text(struct json_object *object, const char *key);
 
 /*
@@ -69,7 +71,7 @@ const char *es_daemon_rollout_text(struct json_object *object, const char *key);
  */
 void es_daemon_rollout_send(void *daemon, const struct es_rollout_message *message);
 
-/* es_daemon_rollout_number() - for what this node leads next: higher than of any before */
+/* es_daemon_rollout_number() - for the rollout that this node leads next: higher than that of any before */
 unsigned long long es_daemon_rollout_number(const struct es_daemon *daemon);
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What both of a rollout's roles, and a node that catches up, have in common: what is offered, its number,
- * the way of it.
+ * The code that both of a rollout's roles, and a node that catches up, have in common: it makes the document
+ * that is offered and its number, and sends messages.
  */
 #include <stdio.h>
 #include "inspector/base/wall.h"

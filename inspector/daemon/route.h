@@ -3,8 +3,8 @@
 #define ES_DAEMON_ROUTE_H
 
 /*
- * What all workers know alike for routing (inspector/inspect/route.h); owned, and written, by the control
- * thread.
+ * The knowledge for routing that all workers share (inspector/inspect/route.h); owned, and written, by the
+ * control thread.
  */
 #include "inspector/cluster/cluster.h"
 #include "inspector/inspect/route.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "inspector/daemon/run.h"
 
-/* All that is there. What is beyond the bound is read all the same, or the program would wait for room. */
+/* Reads all that is there. Text beyond the bound is read all the same, or the program would wait for room. */
 static void stream_read(struct es_run *run, struct es_run_stream *stream)
 {
 	char beyond[4096];
@@ -62,7 +62,7 @@ static void end(struct es_run *run)
 	run->pid = 0;
 }
 
-/* What it has started is in its group, and may outlive it. */
+/* Processes that the program has started are in its group, and may outlive it. */
 static void kill_group(const struct es_run *run)
 {
 	kill(-run->pid, SIGKILL);

@@ -12,7 +12,10 @@
 #define ES_RUN_OUT_MAX (256U * 1024) /* bytes of its standard output */
 #define ES_RUN_ERR_MAX 512U	     /* of its standard error, which is for people */
 
-/* struct es_run_stream - @text: what it has written, NUL behind; @is_cut: and more than that */
+/*
+ * struct es_run_stream - @text: what the program has written, and a NUL; @is_cut: it has written more than
+ * that
+ */
 struct es_run_stream {
 	struct ev_io io;
 	char *text;

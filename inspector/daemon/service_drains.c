@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A wish goes over the bus to the node that it is about, which keeps it and tells all what holds. So each
- * node tells of itself only, and who joins is told by everybody.
+ * node tells of itself only, and a node that joins is told by everybody.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static struct es_service_drains *drains_of(struct es_daemon *d, unsigned int nod
 	return s->of[node];
 }
 
-/* For workers, the datapath and people. */
+/* Puts a node's drains where workers, the datapath and people find them. */
 static void publish(struct es_daemon *d, unsigned int node)
 {
 	const struct es_service_drains *drains = d->service_drains->of[node];
@@ -102,7 +102,7 @@ void es_daemon_service_drains_view(struct es_daemon *d)
 	static uint8_t buf[1 + ES_SERVICE_DRAINS_SIZE]; /* the control thread's */
 	const struct es_service_drains *own = d->service_drains->of[d->cluster->self];
 
-	/* Who it is about: those who hear it may not know yet whose process the sender is. */
+	/* The message names its node: those who hear it may not know yet whose process the sender is. */
 	buf[0] = (uint8_t)d->cluster->self;
 	if (own)
 		es_bus_send(d->membership->bus, ES_WIRE_SERVICE_DRAINS, buf,
@@ -128,7 +128,7 @@ void es_daemon_service_drains_wish(struct es_daemon *d, const void *payload, siz
 	es_daemon_service_drains_view(d);
 }
 
-/* What is new, and what is over. */
+/* Events for the drains that are new, and for those that are over. */
 static void tell(struct es_daemon *d, unsigned int node, const struct es_service_drains *before,
 		 const struct es_service_drains *now)
 {
@@ -174,7 +174,7 @@ void es_daemon_service_drains_tick(struct es_daemon *d)
 	const struct es_service_drains *own = d->service_drains->of[d->cluster->self];
 	uint8_t buf[ES_SERVICE_DRAIN_SIZE];
 
-	/* A node that comes back says it anew; one of the version before says nothing. */
+	/* A node that comes back tells its drains anew; one of the version before tells none. */
 	for (unsigned int i = 0; i < d->conf->node_count; i++) {
 		int is_member = d->membership->group.node[i].is_member;
 

@@ -3,9 +3,9 @@
 #define ES_DAEMON_SERVICE_DRAINS_H
 
 /*
- * Of which services each node is drained. Such a node is given nothing new of them, and is asked only when no
- * other node serves; its connections move away with their next request. It inspects as before. A node of the
- * version before does not know of it, and gives it requests as ever.
+ * The services that each node is drained of. Such a node is given nothing new of them, and is asked only when
+ * no other node serves; its connections move away with their next request. It inspects as before. A node of
+ * the version before knows nothing of such drains, and gives it requests as ever.
  */
 #include "inspector/self/service_drains.h"
 
@@ -13,9 +13,9 @@ struct es_daemon;
 
 /**
  * struct es_daemon_service_drains
- * @of: of each node; NULL: it has said nothing; @text: the same for people; @told: this node's own, as last
- * told
- * @end_ms: of this node's, by CLOCK_MONOTONIC: when the first of them ends by itself; 0: none does
+ * @of: the drains of each node; NULL: it has said nothing; @text: the same for people; @told: this node's
+ * own, as last told
+ * @end_ms: of each of this node's drains, by CLOCK_MONOTONIC: when it ends by itself; 0: never
  */
 struct es_daemon_service_drains {
 	struct es_service_drains *of[ES_NODES_MAX];
@@ -37,7 +37,8 @@ void es_daemon_service_drains_rebind(struct es_daemon *daemon);
 void es_daemon_service_drains_view(struct es_daemon *daemon);
 
 /*
- * es_daemon_service_drains_wish(), _said() - from the bus: of this node, what it shall do; of any, what holds
+ * es_daemon_service_drains_wish(), _said() - messages from the bus: a wish, what this node shall do; and what
+ * holds on any node
  */
 void es_daemon_service_drains_wish(struct es_daemon *daemon, const void *payload, size_t len);
 void es_daemon_service_drains_said(struct es_daemon *daemon, const void *payload, size_t len);
@@ -46,7 +47,7 @@ void es_daemon_service_drains_said(struct es_daemon *daemon, const void *payload
 void es_daemon_service_drains_tick(struct es_daemon *daemon);
 
 /*
- * es_daemon_service_drains_ask() - wish that of any node. Returns 0; -ENOTCONN: it, or this node, is no
+ * es_daemon_service_drains_ask() - wish @drain of any node. Returns 0; -ENOTCONN: it, or this node, is no
  * member.
  */
 int es_daemon_service_drains_ask(struct es_daemon *daemon, const struct es_service_drain *drain);

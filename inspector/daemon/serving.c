@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What follows from whether this node can serve, and from what other nodes say of that. */
+/* Acts on whether this node can serve, and on what the other nodes say of themselves. */
 #include <stdio.h>
 #include <string.h>
 #include "inspector/base/clock.h"
@@ -349,7 +349,7 @@ const char *es_daemon_serving_text(const struct es_daemon *d, unsigned int node)
 {
 	const char *text = node == d->cluster->self ? d->serving->now.text : d->serving->text[node];
 
-	/* Of one that could serve all. */
+	/* A node that could serve all services may be drained of some. */
 	return *text ? text : d->service_drains->text[node];
 }
 

@@ -17,7 +17,7 @@ struct es_daemon;
 /**
  * struct es_daemon_serving
  * @now: what was found last; @told: what people were told last
- * @trouble, @failing, @yields, @lacks: what each node says of itself; @text: that of others, in a line
+ * @trouble, @failing, @yields, @lacks: what each node says of itself; @text: the trouble of others, in a line
  * @began_ns: of this life; @served: the services that the daemon before this one did not refuse, if there was
  * one
  */
@@ -48,14 +48,16 @@ void es_daemon_serving_look(struct es_daemon *daemon);
 void es_daemon_serving_changed(void *daemon);
 
 /*
- * es_daemon_serving_word() - what this node says of that: trouble, failing and ES_WIRE_FAILING_YIELDS of
- * @word
+ * es_daemon_serving_word() - put into @word what this node says of itself: trouble, failing and
+ * ES_WIRE_FAILING_YIELDS
  */
 void es_daemon_serving_word(const struct es_daemon *daemon, struct es_wire_load *word);
 
-/* es_daemon_serving_tell() - the others, in a word of its own, how long a packet this node takes, of what it
- * makes connections, and for which services it has no server: each second, and when something of that has
- * changed or somebody has come */
+/*
+ * es_daemon_serving_tell() - tell the others, in a message of its own, how long a packet this node takes,
+ * what it makes connections of, and for which services it has no server: each second, and when something of
+ * that has changed or a node has come
+ */
 void es_daemon_serving_tell(struct es_daemon *daemon);
 
 /*
@@ -72,7 +74,7 @@ int es_daemon_serving_is_down(const struct es_daemon *daemon);
 
 /**
  * es_daemon_serving_heard() - @node says what is wrong with it, and without membership whether it is down
- * @word: of it, trouble, failing and ES_WIRE_FAILING_YIELDS count
+ * @word: only its trouble, failing and ES_WIRE_FAILING_YIELDS count
  */
 void es_daemon_serving_heard(struct es_daemon *daemon, unsigned int node, const struct es_wire_load *word,
 			     int is_down);
@@ -83,7 +85,7 @@ void es_daemon_serving_heard(struct es_daemon *daemon, unsigned int node, const 
  */
 void es_daemon_serving_lacks(struct es_daemon *daemon, unsigned int node, __u64 lacks);
 
-/* What is wrong with @node, in a line; "" for nothing. */
+/* The trouble of @node, or a service that it is drained of, in a line; "" for neither. */
 const char *es_daemon_serving_text(const struct es_daemon *daemon, unsigned int node);
 
 #endif

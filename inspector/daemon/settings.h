@@ -4,8 +4,8 @@
 
 /*
  * With static membership nobody joins, so nodes ask each other for their settings from time to time, and show
- * where they differ. (Members of a cluster with a bus say them there.) What is asked says what is known, so
- * that only news are told.
+ * where they differ. (Members of a cluster with a bus tell their settings there.) A question says what the
+ * asker knows already, so that only news are told.
  */
 #include <ev.h>
 #include "inspector/peers/snapshots.h"
@@ -41,10 +41,10 @@ void es_daemon_settings_rebind(struct es_daemon *daemon);
 /* es_daemon_settings_stop() - may be called without start */
 void es_daemon_settings_stop(struct es_daemon *daemon);
 
-/* es_daemon_settings_message() - a question for this node's, or a part of another one's */
+/* es_daemon_settings_message() - a question for this node's settings, or a part of another one's */
 void es_daemon_settings_message(struct es_daemon *daemon, const struct es_snapshot_message *message);
 
-/* es_daemon_settings_told() - this node's, and those of nodes that are heard now; none with a bus */
+/* es_daemon_settings_told() - this node's settings, and those of nodes that are heard now; none with a bus */
 void es_daemon_settings_told(const struct es_daemon *daemon, struct es_report_told *ret_told);
 
 /*

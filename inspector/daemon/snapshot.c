@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What this node tells of itself to people who look at the cluster. */
+/* This node's word about itself, for people who look at the cluster. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void add_load(struct es_daemon *d, struct json_object *snapshot)
 	es_json_fraction(snapshot, "disk", load.disk / 1000.0, 3);
 }
 
-/* Of a counter, over the last five to ten seconds. */
+/* The rate of a counter, over the last five to ten seconds. */
 static double rate_of(const struct es_daemon *d, const struct es_figures *f, unsigned int figure)
 {
 	return es_history_rate(&d->view->history, &f->of, es_clock_now_ns(), figure);
@@ -232,7 +232,7 @@ static int by_requests(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Of each service, what the workers that have given a copy know. */
+/* The contents of each service that are asked for most, from the workers that have given a copy. */
 static struct json_object *hot_of(const struct es_daemon *d)
 {
 	struct json_object *all = json_object_new_array();
@@ -279,7 +279,10 @@ static const char *longest_but(struct json_object *object, struct json_object *b
 	return longest;
 }
 
-/* What is needed least goes, then whatever is longest, until the rest can be sent; and is named. */
+/*
+ * Leaves out the parts that are needed least, then the longest ones, until the rest can be sent, and names
+ * them.
+ */
 static void shorten(struct json_object *snapshot)
 {
 	static const char *const first[] = {"history", "hot"};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is fixed while a daemon runs, and what of that another start of this daemon alone may change. */
+/*
+ * The settings that are fixed while a daemon runs, and those of them that another start of this daemon alone
+ * may change.
+ */
 #include <stdio.h>
 #include <string.h>
 #include "inspector/daemon/daemon.h"

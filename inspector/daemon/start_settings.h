@@ -3,9 +3,9 @@
 #define ES_DAEMON_START_SETTINGS_H
 
 /*
- * What a daemon takes from its configuration when it starts, and not later. Some of it need not be alike on
- * all nodes at any time: a file that changes that can be in force before the daemon has started anew, but for
- * these settings.
+ * The settings that a daemon takes from its configuration when it starts, and not later. Some of them need
+ * not be alike on all nodes at any time: a file that changes such settings can be in force, but for these,
+ * before the daemon has started anew.
  */
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What `status` answers: this node, and the others as this one knows them. */
+/* The answer to `status`: this node, and the others as this one knows them. */
 #include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/exchange.h"
@@ -64,7 +64,7 @@ static void add_url_tables(const struct es_daemon *d, struct json_object *status
 	}
 }
 
-/* What a node is to people, when it takes part in nothing, whatever state it has told. */
+/* A node that takes part in nothing is called refused or silent for people, whatever state it has told. */
 static void name_outside(const struct es_report_membership *m, const char **states)
 {
 	for (unsigned int i = 0; i < m->group->node_count; i++)

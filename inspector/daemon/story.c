@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What becomes of the cluster's nodes, as an operator would tell it: who joined and left, and why, and which
- * ring followed. A node that was silent itself has not seen who came and went: it tells only with whom it
- * serves.
+ * The story of the cluster's nodes, as an operator would tell it: who joined and left, and why, and which
+ * ring followed. A node that was silent itself has not seen who came and went: it tells only which nodes it
+ * serves with.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static enum es_log_level level_of(enum es_event_kind kind)
 	return kind == ES_EVENT_crash ? ES_LOG_WARNING : ES_LOG_INFO;
 }
 
-/* All that is not said yet; the last line with @ring, which may be "". */
+/* Tells all that is not told yet; the last line with @ring, which may be "". */
 static void flush(struct es_membership *m, const char *ring)
 {
 	struct es_story *s = &m->story;

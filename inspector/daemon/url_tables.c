@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Makes URL tables and document roots from the configuration, and keeps those that a new configuration has,
- * too. What rules say is not here: workers read that from the configuration itself.
+ * too. Rules are not here: workers read them from the configuration itself.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -24,8 +24,8 @@
 #define EVENTS	    10
 
 /*
- * Of itself, `earshot check` is run so often; so long after the start, when the node has joined; and after a
- * reload.
+ * Without anybody looking, `earshot check` is run so often; so long after the start, when the node has
+ * joined; and so long after a reload.
  */
 #define CHECK_EVERY_S  300.0
 #define CHECK_START_S  15.0
@@ -42,7 +42,7 @@ static int understands(const struct es_daemon *d, unsigned int node)
 	       ES_WIRE_UNDERSTANDS_SNAPSHOTS;
 }
 
-/* Which of them does not know it, ignores the question. */
+/* A node that does not know the question ignores it. */
 static void ask_histories(struct es_daemon *d)
 {
 	unsigned long long number = es_number_ns();
@@ -76,7 +76,7 @@ static void ask_nodes(struct es_daemon *d)
 	}
 }
 
-/* In the worker's thread. */
+/* Runs in the worker's thread. */
 static void copy_hot(struct es_inspector *inspector, void *ctx)
 {
 	struct es_view_hot *hot = ctx;
@@ -85,7 +85,7 @@ static void copy_hot(struct es_inspector *inspector, void *ctx)
 	atomic_store_explicit(&hot->is_there, 1, memory_order_release);
 }
 
-/* Each worker gives a copy of it when it comes to that. */
+/* Each worker gives a copy of the contents that are asked for most when it gets round to it. */
 static void ask_workers(struct es_daemon *d)
 {
 	for (unsigned int i = 0; i < d->datapath_params.workers; i++) {
@@ -298,7 +298,7 @@ static struct json_object *events_of_this_node(void)
 	return list;
 }
 
-/* What the node itself says, and whether that is how it is now. */
+/* The node's own word about itself, and whether that is recent enough to hold now. */
 static void add_word(const struct es_daemon *d, unsigned int node, struct json_object *object)
 {
 	const struct es_view_word *from = d->view->node ? &d->view->node[node].snapshot : NULL;
@@ -317,7 +317,7 @@ static void add_word(const struct es_daemon *d, unsigned int node, struct json_o
 	age_ns = now_ns - from->at_ns;
 	answers = age_ns < ES_VIEW_FRESH_MS * NS_PER_MS;
 	json_object_object_add(object, "answers", json_object_new_boolean(answers));
-	/* It knows more of it than others do. */
+	/* The node knows more of its trouble than others do. */
 	if (answers && json_object_object_get_ex(snapshot, "trouble", &trouble) &&
 	    json_object_get_string_len(trouble) > 0)
 		json_object_object_add(object, "trouble", json_object_get(trouble));
@@ -325,7 +325,7 @@ static void add_word(const struct es_daemon *d, unsigned int node, struct json_o
 	json_object_object_add(object, "snapshot", snapshot);
 }
 
-/* With how old it is, so that its last sample was so long ago. */
+/* The history is told with its age: its last sample was so long ago. */
 static void add_history(const struct es_daemon *d, unsigned int node, struct json_object *object)
 {
 	const struct es_view_word *from = d->view->node ? &d->view->node[node].history : NULL;

@@ -4,8 +4,8 @@
 
 /*
  * The whole cluster for people, on any node: each node tells of itself what it knows best (snapshot.c), and
- * is asked once a second while somebody looks at the status page or `earshot top`, and never else. What a
- * node said stays known after it falls silent, with its age.
+ * is asked once a second while somebody looks at the status page or `earshot top`, and never else. The last
+ * word of a node stays known after it falls silent, with its age.
  */
 #include <ev.h>
 #include <json-c/json.h>
@@ -19,21 +19,22 @@
 
 struct es_daemon;
 
-/* Somebody looks for so long after he has asked. */
+/* Whoever has asked counts as looking for so long. */
 #define ES_VIEW_LOOKS_MS 10000
 
 /* A node is asked so often. */
 #define ES_VIEW_ASK_MS 1000
 
-/* What is older is not how a node is now. */
+/* A word that is older does not say how a node is now. */
 #define ES_VIEW_FRESH_MS 3500
 
-/* And for its history so often, which grows no faster, while somebody wants that. */
+/* A node is asked for its history so often, while somebody wants it: a history grows no faster. */
 #define ES_VIEW_HISTORY_MS 5000
 
-/* struct es_view_word - @text: what a node said last, NUL behind; @at_ns: when, 0: never; @asked_number: its
- * own last question,
- * @answered_ns: when that was answered */
+/*
+ * struct es_view_word - @text: what a node said last, and a NUL; @at_ns: when, 0: never; @asked_number: of
+ * its own last question; @answered_ns: when that was answered
+ */
 struct es_view_word {
 	struct es_snapshot_inbox inbox;
 	unsigned long long at_ns;
@@ -42,16 +43,19 @@ struct es_view_word {
 	char text[ES_SNAPSHOT_HISTORY_MAX + 1];
 };
 
-/* struct es_view_node - of how it is, and of its last ten minutes */
+/* struct es_view_node - a node's last words: about how it is, and about its last ten minutes */
 struct es_view_node {
 	struct es_view_word snapshot;
 	struct es_view_word history;
 };
 
-/* So long is waited for first answers before what there is is shown. */
+/* First answers are waited for so long; then whatever has arrived is shown. */
 #define ES_VIEW_FIRST_MS 400
 
-/* struct es_view_hot - a worker's copy of what is asked for most; the worker's, unless @is_there */
+/*
+ * struct es_view_hot - a worker's copy of the contents that are asked for most; it is the worker's, unless
+ * @is_there
+ */
 struct es_view_hot {
 	struct es_hot hot;
 	_Atomic int is_there;
@@ -63,7 +67,7 @@ struct es_view_hot {
  * @step: for the history; @timer: asks the nodes while somebody looks
  * @looked_ns: when somebody last looked; 0: never; @began_ns: when he began; @history_wanted_ns: when
  * somebody last wanted histories, @history_asked_ns: when they were asked for
- * @node: of each; allocated with the first look; @hot: of each worker, likewise
+ * @node: the words of each node, allocated with the first look; @hot: the copy of each worker, likewise
  * @identity: of the list of nodes, es_history_totals'
  * @problems: what `earshot check` says of this node; run while somebody looks, and by @check
  */

@@ -12,7 +12,7 @@
 #include "inspector/daemon/wait.h"
 #include "inspector/machine/interface.h"
 
-/* What is not there yet, as text; "" if all is. */
+/* The things that are not there yet, as text; "" if all are. */
 static void find_missing(const struct es_daemon_options *options, char *ret_text, size_t size)
 {
 	struct es_conf_error err = {};
