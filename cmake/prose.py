@@ -22,9 +22,7 @@ COLUMNS = 110
 PAGES_APART = ("docs/plugin-abi.md",)
 # folder or file: (headless sentences, other names of conntrack, wide lines), of all below it but for what is named itself
 NOT_YET = {
-    "docs/man/earshot.conf.5.scd": (5, 0, 0),
     "inspector/check": (15, 2, 0),
-    "inspector/config": (23, 0, 0),
     "inspector/plugin/include/earshot": (1, 0, 17),
     "kmod/bpf": (13, 0, 0),
     "kmod/core": (13, 0, 0),

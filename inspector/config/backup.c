@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Who serves a service when those that should cannot: its backup nodes, and where these cannot either, its
- * page.
+ * A service whose nodes cannot serve it: its backup nodes do, and where these cannot either, its page is the
+ * answer. Both are checked here, and the page's file is read.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What must hold once the whole file is read: nothing that must be unique is there twice, no two values
- * contradict each other. It reads no text.
+ * Checks the configuration once the whole file is read: nothing that must be unique is there twice, and no
+ * two values contradict each other. It reads no text.
  */
 #include <arpa/inet.h>
 #include <earshot/ring.h>
@@ -30,7 +30,10 @@ static unsigned int es_ids_next(const struct es_conf *conf)
 	return next;
 }
 
-/* Of all nodes or of none, each its own: one that were numbered by its place could get another's. */
+/*
+ * Either every node has an id or none has, and no two have the same: a node without one is numbered by its
+ * position, which may be another node's id.
+ */
 static void es_check_ids(struct es_conf_parse *p)
 {
 	const struct es_conf *conf = p->conf;
@@ -59,7 +62,7 @@ static void es_check_ids(struct es_conf_parse *p)
 	}
 }
 
-/* Who else, of the nodes before @i, is called @route? NULL: nobody */
+/* The name of the node before @i that has @route, too; NULL: none. */
 static const char *es_route_owner(const struct es_conf *conf, unsigned int i, const char *route)
 {
 	for (unsigned int k = 0; k < i; k++)
@@ -69,7 +72,7 @@ static const char *es_route_owner(const struct es_conf *conf, unsigned int i, co
 	return NULL;
 }
 
-/* A value names one node. */
+/* The value of a cookie or header names one node, so no two nodes may have the same route. */
 static void es_check_routes(struct es_conf_parse *p, unsigned int i)
 {
 	const struct es_conf_node *node = &p->conf->nodes[i];
@@ -109,7 +112,7 @@ static int es_check_nodes(struct es_conf_parse *p)
 		if (node->removed)
 			node->weight = 0;
 		weights += node->weight || p->nodes[i].wrong;
-		/* Another one may have its address since. */
+		/* A removed node's address may be another node's by now. */
 		if (p->nodes[i].wrong || node->removed)
 			continue;
 		es_check_routes(p, i);
@@ -143,7 +146,7 @@ static int es_check_nodes(struct es_conf_parse *p)
 	return 0;
 }
 
-/* As many as es_ring_new() will place for the nodes, es_ring_virtual_nodes() each. */
+/* Counts the points that es_ring_new() will place for the nodes, es_ring_virtual_nodes() for each. */
 static int es_check_ring(struct es_conf_parse *p)
 {
 	const struct es_conf *conf = p->conf;
@@ -203,7 +206,6 @@ static void es_check_plugins(struct es_conf_parse *p)
 	}
 }
 
-/* Where it is. */
 static void es_check_service_nodes(struct es_conf_parse *p, unsigned int i)
 {
 	struct es_conf_service *service = &p->conf->services[i];
@@ -217,13 +219,13 @@ static void es_check_service_nodes(struct es_conf_parse *p, unsigned int i)
 			     unknown, known);
 }
 
-/* The server of handed over connections listens elsewhere than the program that hands them over. */
+/* The server to which a program hands over its connections must not listen where the program listens. */
 static int es_check_server(struct es_conf_parse *p, unsigned int i)
 {
 	const struct es_conf_service *service = &p->conf->services[i];
 	int is_itself = 0, has_server = 0;
 
-	/* Two would decide where an open connection goes, and each could send it somewhere else. */
+	/* The program and the daemon would both decide where an open connection goes, each in its own way. */
 	if (service->server_port && service->inspect == ES_INSPECT_EVERY)
 		return es_conf_fail(
 			p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "server_port"),
@@ -251,7 +253,7 @@ static int es_check_server(struct es_conf_parse *p, unsigned int i)
 		service->name, service->server_port);
 }
 
-/* Lines are those of the section, which has whatever key is wrong, or lacks it. */
+/* An error that is about no single key of the section has the section's line. */
 static void es_check_outlier(struct es_conf_parse *p, unsigned int i)
 {
 	const struct es_conf_service *service = &p->conf->services[i];
@@ -288,7 +290,7 @@ static void es_check_outlier(struct es_conf_parse *p, unsigned int i)
 			     outlier->max_out, nodes);
 }
 
-/* On a service's address clients would find it. */
+/* On a service's address, clients would find the status page. */
 static int es_check_status(struct es_conf_parse *p)
 {
 	const struct es_conf *conf = p->conf;
@@ -304,7 +306,7 @@ static int es_check_status(struct es_conf_parse *p)
 	return 0;
 }
 
-/* Where it goes, and of what; lines are those of the section. */
+/* Checks where the log goes, and finds the service that it is about. */
 static void es_check_log(struct es_conf_parse *p)
 {
 	struct es_conf_log *log = &p->conf->log;
@@ -335,7 +337,7 @@ static void es_check_log(struct es_conf_parse *p)
 			     names);
 }
 
-/* The address that both have; NULL: none. */
+/* The address that both services have; NULL: none. */
 static const struct es_addr *es_service_shares(const struct es_conf_service *a,
 					       const struct es_conf_service *b)
 {

@@ -21,10 +21,10 @@
 #define ES_CONF_UNKNOWN_MAX 16
 
 /**
- * struct es_conf_unknown - keys that there are not, and which libconfuse is given nevertheless
- * It ends at a key that it does not know. For all errors of a file, the file is parsed again with that key,
- * too.
- * @section: index of es_conf_sections; @again: one has come in since the parse began
+ * struct es_conf_unknown - keys that do not exist, but that libconfuse is told to take
+ * libconfuse ends at a key that it does not know. To find all errors of a file, the file is parsed again,
+ * with that key among those to take.
+ * @section: index of es_conf_sections; @again: a key was added since the parse began
  */
 struct es_conf_unknown {
 	unsigned int count;
@@ -39,15 +39,15 @@ struct es_conf_unknown {
 struct es_conf_reader {
 	struct es_conf_parse parse;
 	cfg_t *root;
-	const struct es_conf_section *section; /* that is open, the innermost one; or NULL */
-	struct es_conf_place place;	       /* its */
-	struct es_conf_unknown *unknown;       /* NULL: one ends the parse */
+	const struct es_conf_section *section; /* the innermost one that is open, or NULL */
+	struct es_conf_place place;	       /* that of @section */
+	struct es_conf_unknown *unknown;       /* NULL: an unknown key ends the parse */
 };
 
 /* libconfuse gives its callbacks no context of ours, and its lexer is a global anyway. */
 static struct es_conf_reader *reader;
 
-/* What scan.c has hidden from libconfuse is itself again. */
+/* Puts back the characters that scan.c has hidden from libconfuse. */
 static void hidden_restore(char *text)
 {
 	for (char *at = text; at && *at; at++) {
@@ -117,7 +117,7 @@ static int section_is_inner(const struct es_conf_section *section)
 	return section >= &es_conf_sections[ES_CONF_PLUGIN];
 }
 
-/* A section inside another opens that one first, if nothing has yet. */
+/* A section inside another one opens the outer one first, if that is not open yet. */
 static int section_open(cfg_t *cfg, int line)
 {
 	const struct es_conf_section *section = section_find(cfg_name(cfg));
@@ -166,7 +166,7 @@ static void unknown_key(cfg_t *cfg, const char *name)
 		     label[0] ? ": " : "", section ? "key" : "section", name, accepted);
 }
 
-/* The next parse takes it. */
+/* Notes an unknown key for the next parse, which takes it. */
 static void unknown_note(cfg_t *cfg, const char *name)
 {
 	const struct es_conf_section *section = cfg == reader->root ? NULL : section_find(cfg_name(cfg));
@@ -196,7 +196,9 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 		unknown_key(cfg, cfg_opt_name(opt));
 		return 0;
 	}
-	/* A list's values come one by one; the first of another list of that name comes as its first. */
+	/*
+	 * A list's values arrive one by one; the first one of another list of that name arrives as its first.
+	 */
 	if (reader->place.lines->key[index] &&
 	    (reader->section->keys[index].kind != ES_CONF_KIND_LIST || cfg_opt_size(opt) <= 1)) {
 		es_conf_fail(p, cfg->line, "%s: %s = %.80s: first set on line %d: expected it once", label,
@@ -282,7 +284,7 @@ static void on_error(cfg_t *cfg, const char *format, va_list ap)
 }
 
 /*
- * Appends the unknown keys of a section; lists, which take a value without braces, too. Return: @k behind
+ * Appends the unknown keys of a section; lists, which take a value without braces, too. Return: @k after
  * them.
  */
 static int unknown_put(int section, cfg_opt_t *keys, int k, const cfg_opt_t *option)
@@ -308,7 +310,7 @@ static cfg_t *options_new(void)
 	cfg_opt_t sections[ES_CONF_SECTIONS + 1] = {0};
 	int i, k;
 
-	/* From the last on: those that are inside others come behind them. */
+	/* The last ones are made first, since sections inside others stand after these in the table. */
 	for (i = ES_CONF_SECTIONS - 1; i >= 0; i--) {
 		const struct es_conf_section *section = &es_conf_sections[i];
 

@@ -92,8 +92,8 @@ struct es_conf_inspector {
 
 /**
  * struct es_conf_list - { "a", "b" }
- * @count: of values; 0: the list is not there
- * @used: bytes of @text, which has the values one behind the other, each with its NUL; the configuration owns
+ * @count: how many values; 0: the list is not there
+ * @used: bytes of @text, which has the values one after the other, each with its NUL; the configuration owns
  * it
  */
 struct es_conf_list {
@@ -114,7 +114,8 @@ static inline const char *es_conf_list_next(const struct es_conf_list *list, con
 #define ES_CONF_ROUTES_MAX 16 /* of a node */
 
 /*
- * @id: 0: not written, of no node then; @weight: 0 if @removed; @routes: es_conf_route_next() has the default
+ * @id: 0: the file gives none, to this node or to any other; @weight: 0 if @removed; @routes:
+ * es_conf_route_next() has the default
  */
 struct es_conf_node {
 	char name[ES_CONF_NAME_SIZE];
@@ -128,8 +129,8 @@ struct es_conf_node {
 };
 
 /*
- * What values call @node: the next after @route, from NULL on; NULL after the last. Where the file says
- * nothing, its name.
+ * The next of the values that name @node, after @route (NULL: the first one); NULL after the last. A node for
+ * which the file gives none has one, its name.
  */
 static inline const char *es_conf_route_next(const struct es_conf_node *node, const char *route)
 {
@@ -193,7 +194,7 @@ struct es_conf_rule {
 	int line;
 	int service;
 	char service_name[ES_CONF_NAME_SIZE];
-	/* what it matches */
+	/* which requests it matches */
 	struct es_conf_list methods;
 	struct es_conf_list hosts;
 	struct es_conf_list paths;
@@ -201,7 +202,7 @@ struct es_conf_rule {
 	struct es_conf_list clients;
 	char header[ES_CONF_PATH_SIZE];
 	char cookie[ES_CONF_NAME_SIZE];
-	/* what it says */
+	/* its effects */
 	struct es_conf_list node_names;
 	struct es_node_set nodes;
 	enum es_conf_otherwise otherwise;
@@ -370,10 +371,12 @@ struct es_conf_plugin {
 #define ES_CONF_WARNINGS_MAX 64
 #define ES_CONF_WARNING_SIZE 384
 
-/* Nodes, services, plugins and rules stand in the order of the file. @warning: of what is taken, and may not
- * be meant: "path:line: what"; further ones are left out. */
+/*
+ * Nodes, services, plugins and rules stand in the order of the file. @warning: about values that are taken,
+ * but may not be meant: "path:line: what"; further ones are left out.
+ */
 struct es_conf {
-	char path[ES_CONF_PATH_SIZE]; /* what it was loaded from, for messages */
+	char path[ES_CONF_PATH_SIZE]; /* of the file that it was loaded from, for messages */
 	unsigned long long digest;    /* of the text that it was parsed from: tells texts apart */
 	struct es_conf_cluster cluster;
 	struct es_conf_datapath datapath;
@@ -468,7 +471,7 @@ static inline int es_conf_service_has(const struct es_conf_service *service, con
 }
 
 /*
- * es_conf_service_is_on() - does @node serve it at all? Others inspect what comes for it, and hand that over.
+ * es_conf_service_is_on() - does @node serve it at all? Other nodes inspect its requests, and hand them over.
  */
 static inline int es_conf_service_is_on(const struct es_conf_service *service, unsigned int node)
 {
@@ -525,8 +528,8 @@ struct es_conf_errors {
 
 /**
  * es_conf_read_all() - es_conf_read(), with all errors of the file and not only the first
- * Behind an error of syntax, and behind the name of a section that is wrong or there already, nothing is
- * read. A section with a wrong value is not compared with others.
+ * Nothing is read after an error of syntax, nor after the name of a section that is wrong or there already. A
+ * section with a wrong value is not compared with others.
  */
 int es_conf_read_all(const char *path, struct es_conf **ret_conf, struct es_conf_errors *errors);
 
@@ -537,10 +540,10 @@ int es_conf_parse_all(const char *text, size_t size, const char *path, struct es
 void es_conf_free(struct es_conf **conf);
 
 /**
- * es_conf_redact() - write the text of a configuration, right or wrong, as strangers may read it Comments,
- * plugins' configurations, the values of headers, queries and all that is not known are left out; lines stay
- * where they are.
- * @hidden: called with each piece that is, but for comments; NULL: nobody wants to know
+ * es_conf_redact() - write the text of a configuration, right or wrong, as strangers may read it
+ * Comments, plugins' configurations, the values of headers, queries and all that is not known are left out;
+ * lines stay where they are.
+ * @hidden: called with each piece that is left out, but for comments; may be NULL
  */
 void es_conf_redact(const char *text, size_t size, FILE *out,
 		    void (*hidden)(void *ctx, const char *text, size_t len), void *ctx);
@@ -563,10 +566,10 @@ int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int
 #define ES_CONF_NETFILTER_TEXT 384
 int es_conf_netfilter_serves(const struct es_conf *conf, char ret_text[ES_CONF_NETFILTER_TEXT]);
 
-/* es_conf_use_node() - this machine is node @self: what its section says of interfaces is in force */
+/* es_conf_use_node() - this machine is node @self: the interfaces that its section names are in force */
 void es_conf_use_node(struct es_conf *conf, unsigned int self);
 
-/* es_conf_digest() - tells texts apart; of the one that was parsed, it is @digest */
+/* es_conf_digest() - tells texts apart; that of the text that was parsed is in @digest */
 unsigned long long es_conf_digest(const char *text, size_t size);
 
 /* es_conf_rule_digest() - the same for two rules that say the same, on any machine */
@@ -578,8 +581,8 @@ __u64 es_conf_rule_digest(const struct es_conf_rule *rule);
 __u64 es_conf_routes_digest(const struct es_conf *conf);
 
 /*
- * es_conf_network_parse() - "192.0.2.0/24", "2001:db8::/32" or an address; bits behind the prefix must be 0.
- * 0 or -EINVAL.
+ * es_conf_network_parse() - "192.0.2.0/24", "2001:db8::/32" or an address; bits after the prefix must be 0. 0
+ * or -EINVAL.
  */
 int es_conf_network_parse(const char *text, struct es_prefix *ret_network);
 

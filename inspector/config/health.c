@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What must hold of a service's check { } once the section is read: nothing is said that would have no
- * effect, and all that is put into the check's request can be. */
+/*
+ * Checks a service's check { } once the section is read: no key is set that would have no effect, and
+ * whatever goes into the check's request may stand in one.
+ */
 #include "inspector/config/internal.h"
 
 static int line_of(const struct es_conf_parse *p, unsigned int i, const char *key)
@@ -24,7 +26,7 @@ static const char *type_name(enum es_conf_check_type type)
 					     : "none";
 }
 
-/* What is asked by HTTP alone would be no question by TCP. */
+/* Keys that mean something to HTTP or TLS alone are refused with another type, where they have no effect. */
 static void check_type(struct es_conf_parse *p, unsigned int i)
 {
 	static const char *const by_http[] = {"path", "host", "expect", "status", "body", NULL};
@@ -51,7 +53,7 @@ static void check_status(struct es_conf_parse *p, unsigned int i)
 	struct es_conf_check *check = &p->conf->services[i].check;
 	unsigned int first, last;
 
-	/* Other answers 1xx are followed by one that counts. */
+	/* After any other status 1xx, the answer that counts follows. */
 	if (check->expect && check->expect < 200 && check->expect != 101)
 		es_conf_fail(p, line_of(p, i, "expect"),
 			     "check: expect = %u: expected 101, or 200..599 (a status)", check->expect);

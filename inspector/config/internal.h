@@ -45,7 +45,7 @@ enum es_conf_kind {
 	ES_CONF_KIND_LIST,
 };
 
-/* What the values of a list are. */
+/* The kinds of values that a list may have. */
 enum es_conf_item {
 	ES_CONF_ITEM_NODE,
 	ES_CONF_ITEM_METHOD,
@@ -66,8 +66,8 @@ struct es_conf_choice {
 };
 
 /*
- * Must nodes be alike in a key? MUST: one that differs is refused; SHOULD: it is shown; LISTED: likewise, in
- * the list of the nodes; OWN: it is a node's own affair.
+ * Must nodes be alike in a key? MUST: a node that differs is refused; SHOULD: the difference is shown;
+ * LISTED: likewise, in the list of the nodes; OWN: it is a node's own affair.
  */
 enum es_conf_alike {
 	ES_CONF_MUST = 1,
@@ -106,7 +106,7 @@ struct es_conf_key {
 
 #define ES_CONF_INNER_MAX 4
 
-/* @keys ends with a nameless one; @inner: the sections that it may have inside, NULL behind them */
+/* @keys ends with a nameless one; @inner: the sections that it may have inside, NULL after them */
 struct es_conf_section {
 	const char *name;
 	int titled;
@@ -169,7 +169,8 @@ void es_conf_warn(struct es_conf_parse *p, int line, const char *format, ...)
 #define ES_CONF_BACKSLASH '\001'
 
 /*
- * Stand for a comma outside of a list, and for the blanks before and behind it: a value that is made of two.
+ * Stand for a comma outside of a list, and for the blanks before and after it: it makes one value of two
+ * words.
  */
 #define ES_CONF_COMMA '\002'
 #define ES_CONF_BLANK '\003'
@@ -222,19 +223,22 @@ int es_conf_has(const struct es_conf_lines *lines, enum es_conf_section_id secti
 const char *es_conf_nodes_of(const struct es_conf *conf, const struct es_conf_list *list,
 			     struct es_node_set *ret_nodes, char *ret_known, size_t size);
 
-/* check.c: what must hold between sections. */
+/* check.c: checks the sections against each other. */
 int es_conf_check(struct es_conf_parse *p);
 
-/* health.c: what must hold of the check of a service; and which statuses are right to it. */
+/* health.c: checks a service's check { }, and finds the statuses that are right to it. */
 void es_conf_check_health(struct es_conf_parse *p, unsigned int service);
 
-/* netfilter.c: the same for what the netfilter datapath does not do, where the file asks for that */
+/* netfilter.c: refuses what the netfilter datapath does not do, if the file asks for that datapath. */
 int es_conf_check_netfilter(struct es_conf_parse *p);
 
-/* backup.c: which nodes of a service serve only while none of the others can; and a service's page. */
+/*
+ * backup.c: checks and finds the nodes that serve a service only while none of the others can; checks its
+ * page.
+ */
 void es_conf_check_backup(struct es_conf_parse *p, unsigned int service);
 
-/* rules.c: the same for rules and locations, and for what services say to the policy. */
+/* rules.c: checks rules and locations, and the parameters that a service gives to its policy. */
 int es_conf_check_rules(struct es_conf_parse *p);
 int es_conf_check_parameters(struct es_conf_parse *p, unsigned int service);
 

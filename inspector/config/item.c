@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The values that stand in lists of the configuration: what is a path, a network, a host name, ... What no
- * request can meet is refused, with what to write. Each is judged alone; whether a node of that name is there
- * is rules.c's to say.
+ * Checks the values in lists of the configuration, each alone: is it a path, a network, a host name, ...? A
+ * value that no request can match is refused, and the error says what to write. It is rules.c that checks
+ * whether there is a node of that name.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -78,7 +78,7 @@ static int es_item_decode(const char *text, char *ret_value, const char **ret_ex
 	return 1;
 }
 
-/* Only the normal form: another spelling would look as if it could match something else. */
+/* Takes only a path in its normal form: another spelling would look as if it could match something else. */
 static int es_path_read(const char *text, char *ret_value, const char **ret_expected)
 {
 	struct es_url_path normal;
@@ -102,7 +102,7 @@ static int es_suffix_read(const char *text, char *ret_value, const char **ret_ex
 	return 0;
 }
 
-/* What no request's host is, and what people mean by it; NULL if there is nothing to say. */
+/* Returns what to write instead of @text, if it is a usual mistake, which no request's host is; else NULL. */
 static const char *es_host_mistake(const char *text)
 {
 	for (const char *at = text; *at; at++)
@@ -226,7 +226,7 @@ static int es_peers_are_valid(const char *text, const char **ret_expected)
 	return !es_conf_network_parse(text, &network);
 }
 
-/* Neither a group nor the machine itself. */
+/* Has the network addresses other than those of groups and of the machine itself? */
 static int es_network_has_clients(const struct es_prefix *network)
 {
 	const struct es_addr *address = &network->address;

@@ -244,7 +244,8 @@ static int derive(EVP_KDF_CTX *kdf, const unsigned char *secret, const char *inf
 }
 
 /*
- * Of 16 bits: more would be found as easily (jhash.h), and so many the datapath's configuration has room for.
+ * The seed has 16 bits: a longer one would be found as easily (jhash.h), and the datapath's configuration has
+ * room for no more.
  */
 static int derive_seed(EVP_KDF_CTX *kdf, const unsigned char *secret, __u16 *ret_seed)
 {

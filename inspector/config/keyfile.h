@@ -27,7 +27,7 @@ struct es_key {
 
 /*
  * struct es_keys - @key[0] signs, all @count verify
- * @ring_seed: of es_flow_hash(), never 0; whose cluster's ring_hash is siphash sets it to 0
+ * @ring_seed: for es_flow_hash(), never 0; a caller whose cluster has ring_hash = siphash sets it to 0
  */
 struct es_keys {
 	struct es_sipkey ring;
@@ -39,9 +39,10 @@ struct es_keys {
 /**
  * es_keys_read() - read a key file and derive the keys of each use
  * The derivation is HKDF-SHA256 (RFC 5869) without salt; info is "earshot ring", "earshot cookie", "earshot
- * handover" or "earshot ring jhash", 16 bytes, k0 then k1, little endian. Of the last, the lowest 16 bits
- * that are not all zero. Return: 0; -EPERM when others than its owner may read the file or the owner is
- * neither root nor we; -EINVAL for what it says; or the error of reading it. @err never holds key material.
+ * handover" or "earshot ring jhash", 16 bytes, k0 then k1, little endian. The ring's seed is taken from the
+ * last of these: the lowest 16 bits of its k0 that are not all zero, or 1 if k0 is 0. Return: 0; -EPERM when
+ * others than its owner may read the file or the owner is neither root nor we; -EINVAL for its content; or
+ * the error of reading it. @err never holds key material.
  */
 int es_keys_read(const char *path, struct es_keys *ret_keys, struct es_conf_error *err);
 
@@ -60,7 +61,8 @@ int es_keyfile_stage(const char *path, struct es_conf_error *err);
 
 /**
  * es_keyfile_rotate() - make the staged key, or else a fresh one, the current one; keep the old one as
- * previous The file is replaced as a whole, its ring line stays. Return: as es_keys_read().
+ * previous
+ * The file is replaced as a whole; its ring line stays. Return: as es_keys_read().
  */
 int es_keyfile_rotate(const char *path, struct es_conf_error *err);
 

@@ -37,8 +37,8 @@ const struct es_conf_key es_conf_cluster_keys[] = {
 	CHOICE(cluster, membership, SHOULD, "static", memberships),
 
 	/*
-	 * UDP port of handover messages on the private network, and of what the nodes tell each other of
-	 * their load.
+	 * UDP port on the private network for handover messages, and for those in which the nodes tell their
+	 * load.
 	 */
 	NUMBER(cluster, handover_port, MUST, "7350", 1, 65535, NULL, NULL),
 
@@ -50,8 +50,8 @@ const struct es_conf_key es_conf_cluster_keys[] = {
 
 	/*
 	 * Which hash of a client's address and port says which node inspects its connection. _siphash_:
-	 * nobody without the key file can tell it. _jhash_: one that nf_tables can compute, so that a node
-	 * with the netfilter datapath drops what is other nodes' in the kernel, where _siphash_ brings every
+	 * nobody without the key file can compute it. _jhash_: one that nf_tables can compute, so that a node
+	 * with the netfilter datapath drops other nodes' packets in the kernel, where _siphash_ brings every
 	 * packet of the service to *earshotd*.
 	 *
 	 * The secret of _jhash_ is short: a client who sees which node serves it can find out how to have all
@@ -175,12 +175,12 @@ const struct es_conf_key es_conf_inspector_keys[] = {
 	 * How much of a first request is kept at most.
 	 *
 	 * The default is also how much of a head is read at most. Rules, plugins and policies see the part
-	 * that has come by then, and the first 256 headers. A client sends ten segments (about 14 KB) before
-	 * it hears an answer. A client with SACK, as all usual ones have, is asked for the rest, which must
-	 * come within _gather_timeout_ms_. More than 64,512 bytes come of none (with the default
-	 * _receive_window_scale_), since the rebuilt connection would have no room for them: a plugin that
-	 * asks for more is given what there is, as soon as no more comes. Counters tell how often a request
-	 * could not be gathered or seen whole (_inspect_gather_full_, _inspect_gather_timeout_,
+	 * that has arrived by then, and the first 256 headers. A client sends ten segments (about 14 KB)
+	 * before it hears an answer. A client with SACK, as all usual ones have, is asked for the rest, which
+	 * must arrive within _gather_timeout_ms_. More than 64,512 bytes arrive of no request (with the
+	 * default _receive_window_scale_), since the rebuilt connection would have no room for them: a plugin
+	 * that asks for more is given what there is, as soon as no more arrives. Counters tell how often a
+	 * request could not be gathered or seen whole (_inspect_gather_full_, _inspect_gather_timeout_,
 	 * _inspect_head_long_), and *earshot explain* says so of a request that is too long.
 	 */
 	NUMBER(inspector, gather_bytes, SHOULD, "65536", 1460, 1048576, "bytes per flow", NULL),
@@ -191,7 +191,7 @@ const struct es_conf_key es_conf_inspector_keys[] = {
 	/*
 	 * How many new connections a second this node is to inspect.
 	 *
-	 * When more come, decisions are forgotten too early: *earshot check* says so, and
+	 * When more arrive, decisions are forgotten too early: *earshot check* says so, and
 	 * _inspect_decisions_early_ counts them.
 	 */
 	NUMBER(inspector, connection_rate, OWN, "500", 1, 1000000, "new connections a second", NULL),
@@ -216,8 +216,8 @@ const struct es_conf_key es_conf_inspector_keys[] = {
 	/*
 	 * How long segments that follow a decided request are forwarded to the same node.
 	 *
-	 * They are those that its client has sent before it heard of that node; what it sends later, the node
-	 * hears itself.
+	 * These are the segments that the client has sent before it heard of that node; the node hears itself
+	 * what the client sends later.
 	 */
 	NUMBER(inspector, race_window_ms, SHOULD_IN(""), "50", 0, 10000, "milliseconds", NULL),
 
@@ -253,8 +253,8 @@ const struct es_conf_key es_conf_inspector_keys[] = {
  * Where each node serves the status page of the whole cluster, http://ADDRESS:7351/, the same as JSON,
  * /page.json, and its metrics, in Prometheus' text format and OpenMetrics: /metrics.
  *
- * What they say is in docs/metrics.md. An address or port that cannot be had is logged, named by *earshot
- * check*, and tried again; the node works without it.
+ * The metrics are described in docs/metrics.md. An address or port that cannot be had is logged, named by
+ * *earshot check*, and tried again; the node works without it.
  */
 const struct es_conf_key es_conf_status_keys[] = {
 	/*
@@ -262,7 +262,7 @@ const struct es_conf_key es_conf_status_keys[] = {
 	 * collector on each node, or left out: the node's own address on the private network. Default: the
 	 * node's own.
 	 *
-	 * It is never a service's.
+	 * A service's address is refused.
 	 * @example 127.0.0.1
 	 */
 	VALUE(status, address, SHOULD, OPTIONAL, LOCAL),
@@ -344,7 +344,7 @@ const struct es_conf_key es_conf_log_keys[] = {
 	CHOICE(log, format, SHOULD_IN(""), "common", log_formats),
 
 	/*
-	 * The name of a service: only its requests. Default: all services'.
+	 * The name of a service: only its requests are logged. Default: those of all services.
 	 * @example web
 	 */
 	NAMED(log, "service", service_name, SHOULD_IN(""), TEXT),
@@ -389,8 +389,8 @@ const struct es_conf_key es_conf_node_keys[] = {
 	/*
 	 * _yes_: there is no such node any more, and its place in the list is kept (docs/nodes.md).
 	 *
-	 * By their places in the list nodes name each other. A removed one counts nowhere, has no weight, and
-	 * another node may have its address. The section of the last node can be deleted instead.
+	 * Nodes name each other by their places in the list. A removed node counts nowhere, has no weight,
+	 * and another node may have its address. The section of the last node can be deleted instead.
 	 */
 	CHOICE(node, removed, LISTED, "no", yes_no),
 
@@ -398,7 +398,7 @@ const struct es_conf_key es_conf_node_keys[] = {
 	 * Names that values of cookies and headers have for it, for rules with *affinity* = route, up to 16.
 	 * Default: the node's name.
 	 *
-	 * Characters as in *cookie* of a rule. No other node may be called so. The version before does not
+	 * Characters as in *cookie* of a rule. No other node may be called so. The previous version does not
 	 * know the key.
 	 * @example { "jvm1", "old1" }
 	 */

@@ -124,14 +124,14 @@ const struct es_conf_key es_conf_rule_keys[] = {
 	LIST(rule, "nodes", node_names, MUST, NODE),
 
 	/*
-	 * These do, if none of *nodes* can. Default: none.
+	 * These nodes serve it if none of *nodes* can. Default: none.
 	 * @example {n3}
 	 */
 	LIST(rule, "backup", backup_names, MUST, NODE),
 
 	/*
-	 * Where none of them can either. _any_: the policy picks among all nodes. _reject_: the service's
-	 * *otherwise* { }, or 503, with Retry-After. Default _any_.
+	 * Where none of *nodes* and *backup* can serve it. _any_: the policy picks among all nodes. _reject_:
+	 * the service's *otherwise* { }, or 503, with Retry-After. Default _any_.
 	 * @example reject
 	 */
 	CHOICE(rule, otherwise, MUST, OPTIONAL, otherwises),
@@ -143,7 +143,7 @@ const struct es_conf_key es_conf_rule_keys[] = {
 	CHOICE(rule, type, MUST, OPTIONAL, types),
 
 	/*
-	 * What it needs most: _normal_, _cpu_, _disk_ or _disk-cpu_.
+	 * The resource that the request needs most: _normal_, _cpu_, _disk_ or _disk-cpu_.
 	 * @example cpu
 	 */
 	CHOICE(rule, class, MUST, OPTIONAL, classes),
@@ -165,7 +165,7 @@ const struct es_conf_key es_conf_rule_keys[] = {
 	 * _route_: the one that this value names by its *route*. _source_: the node at the place of the
 	 * client's address, of IPv6 of its /64, on the content ring. _no_ has no effect.
 	 *
-	 * With _route_, the name stands alone or at the value's end behind a full stop ("4711.n2"). If that
+	 * With _route_, the name stands alone or at the value's end after a full stop ("4711.n2"). If that
 	 * node can take no request, as when it drains, a rule of another kind decides, else the policy. A
 	 * rule for a service with *inspect* = never can say only _source_, must name the service, and can
 	 * have no other condition than *client*.
@@ -227,7 +227,7 @@ const struct es_conf_key es_conf_rule_keys[] = {
  */
 const struct es_conf_key es_conf_location_keys[] = {
 	/*
-	 * Only of this service. Default: of all.
+	 * Only content of this service. Default: of all services.
 	 * @example web
 	 */
 	NAMED(rule, "service", service_name, MUST, TEXT),

@@ -83,7 +83,7 @@ const struct es_conf_key es_conf_service_keys[] = {
 	       "no program hands connections over"),
 
 	/*
-	 * uri-hash passes over a node with more than this share of the mean load. Without a bound each URI
+	 * uri-hash passes over a node with more than this share of the mean load. Without a bound, each URI
 	 * has one node, whatever that costs.
 	 */
 	NUMBER(service, load_bound, SHOULD_IN(".serving"), "125", 100, 1000, "percent", "none"),
@@ -97,8 +97,8 @@ const struct es_conf_key es_conf_service_keys[] = {
 	NUMBER(service, handover_cost, SHOULD_IN(".serving"), "1", 0, 1000, "requests", NULL),
 
 	/*
-	 * _yes_: the policy treats the same path on two hosts as two contents. _no_: as one, for sites that
-	 * serve the same files under all names.
+	 * _yes_: the policy treats the same path on two hosts as two contents. _no_: it treats them as one,
+	 * for sites that serve the same files under all names.
 	 *
 	 * Either way, upper and lower case of the host and its port make no difference, nor does
 	 * percent-encoding of a character that does not need it.
@@ -110,7 +110,7 @@ const struct es_conf_key es_conf_service_keys[] = {
 	 * reason to move a connection while that disk is idle. _no_: there is nothing to be read (caches,
 	 * models, sessions in memory), and connections go to their content whatever the disk does.
 	 *
-	 * What a move costs for other reasons (_handover_cost_) stays as it is.
+	 * The cost of a move for other reasons (_handover_cost_) stays as it is.
 	 */
 	CHOICE(service, content_on_disk, SHOULD, "yes", yes_no),
 
@@ -149,11 +149,11 @@ const struct es_conf_key es_conf_service_keys[] = {
 	CHOICE(service, when_all_down, SHOULD_IN(".serving"), "serve", all_downs),
 
 	/*
-	 * The nodes that the service is on, a list of their names. The others inspect what comes for it and
-	 * hand it over. Default: all.
+	 * The nodes that the service is on, a list of their names. The others inspect the requests for it and
+	 * hand them over. Default: all.
 	 *
-	 * Those need no server, address or check for it, and serve none of it, whatever listens there. Rules
-	 * for this service name only these nodes.
+	 * The others need no server, address or check for it, and serve none of it, whatever listens there.
+	 * Rules for this service name only these nodes.
 	 * @example {n1, n2}
 	 */
 	LIST(service, "nodes", node_names, MUST, NODE),
@@ -199,7 +199,7 @@ const struct es_conf_key es_conf_check_keys[] = {
 	NUMBER(check, port, SHOULD_IN("_asks"), "0", 1, 65535, NULL, "the service's"),
 
 	/*
-	 * What _http_ and _https_ ask for.
+	 * The path that _http_ and _https_ ask for.
 	 *
 	 * With another type, this key and the next ones up to *status* are refused.
 	 * @example /health
@@ -235,19 +235,19 @@ const struct es_conf_key es_conf_check_keys[] = {
 	/*
 	 * The status that is right.
 	 *
-	 * Of 1xx only 101 is an answer: the others are passed over, and refused here.
+	 * The only status 1xx that is an answer is 101: the others are passed over, and refused here.
 	 * @example 204
 	 */
 	NUMBER(check, expect, SHOULD_IN(""), "0", 100, 599, NULL, "any of 200..399"),
 
 	/*
-	 * Instead of *expect*, a list of those that are right, each of them a status or _FIRST..LAST_.
-	 * Default: none.
+	 * Instead of *expect*, a list of the statuses that are right, each of them one status or
+	 * _FIRST..LAST_. Default: none.
 	 * @example { "200..299", "401" }
 	 */
 	LIST(check, "status", statuses, SHOULD_IN("_asks"), STATUS),
 
-	/* From the end of a check to the next one. */
+	/* The time from the end of a check to the next one. */
 	NUMBER(check, interval_ms, SHOULD_IN(""), "1000", 100, 600000, "milliseconds", NULL),
 
 	/*
@@ -292,28 +292,30 @@ const struct es_conf_key es_conf_outlier_keys[] = {
 	NUMBER(outlier, max_slow, SHOULD_IN(""), "0", 1, 99, "percent of responses",
 	       "slow ones put nobody out"),
 
-	/* From when the server was given the request until the last byte of its response has left. */
+	/*
+	 * The time from when the server was given the request until the last byte of its response has left.
+	 */
 	NUMBER(outlier, slow_ms, SHOULD_IN(""), "1000", 1, 600000, "milliseconds", NULL),
 
 	/* How long responses are counted before they are judged. */
 	NUMBER(outlier, interval_ms, SHOULD_IN(""), "10000", 1000, 600000, "milliseconds", NULL),
 
-	/* Fewer in an interval say nothing. */
+	/* An interval with fewer responses decides nothing. */
 	NUMBER(outlier, min_responses, SHOULD_IN(""), "20", 1, 1000000, "responses", NULL),
 
-	/* For how long a server gets nothing the first time; each further time it is twice as long. */
+	/* A server gets nothing for so long the first time; each further time it is twice as long. */
 	NUMBER(outlier, out_s, SHOULD_IN(""), "30", 1, 86400, "seconds", NULL),
 
-	/* For how long at most. */
+	/* A server gets nothing for so long at most. */
 	NUMBER(outlier, out_max_s, SHOULD_IN(""), "300", 1, 86400, "seconds", NULL),
 
 	/*
 	 * A server is put out only while fewer nodes than this serve nothing of the service, for whatever
-	 * reason. Fewer than there are nodes.
+	 * reason. It must be less than the number of nodes.
 	 *
-	 * It limits as well, in a service without these limits, too, how many nodes go since connections
-	 * vanish there, or since their servers fail their check, though they listen; for a check only nodes
-	 * count that are out for one of these reasons.
+	 * It also limits, even in a service without the limits above, how many nodes are out because
+	 * connections vanish there, or because their servers fail their check although they listen. For a
+	 * check, only nodes count that are out for one of these reasons.
 	 */
 	NUMBER(outlier, max_out, SHOULD_IN(""), "1", 1, 126, "nodes", NULL),
 	{.name = NULL},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Where a key stands in the file, and which nodes a list of it names: for all that is checked once the file
- * is read.
+ * Finds where a key stands in the file, and which nodes a list of names has, for whatever is checked once the
+ * file is read.
  */
 #include <string.h>
 

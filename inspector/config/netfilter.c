@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the netfilter datapath does not do: a configuration that asks for both is refused here, in this one
- * place.
+ * Refuses a configuration that asks for the netfilter datapath and for something that it does not do; no
+ * other place does.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "kmod/core/headers.h"
 
 /**
- * struct lack - what it lacks: the text has what the file says, and what would be right
- * @index: of the service whose key it is
+ * struct lack - something that the netfilter datapath lacks
+ * @index: of the service that asks for it, with @key; @text: what the file says, and what would be right
  */
 struct lack {
 	unsigned int index;
@@ -45,8 +45,9 @@ static const struct es_conf_service *server_at(const struct es_conf *conf,
 
 /*
  * A connection that a program hands over has its server's address and port here
- * (netfilter/node/program_name.h). If others have that, too, clients' or those of another service, one client
- * can have two connections of the same name. Returns 1; 0 if there is nothing of the kind.
+ * (netfilter/node/program_name.h). If other connections have both, too, those of clients or those that are
+ * handed over for another service, one client can have two connections of the same name. Returns 1, with
+ * @lack; 0 if that cannot happen.
  */
 static int service_lacks(const struct es_conf *conf, const struct es_conf_service *service, struct lack *lack)
 {

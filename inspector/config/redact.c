@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A configuration file for strangers to read, which may be one that no daemon takes. Only what is known to be
- * no secret is shown: the names of sections and keys, the titles of sections, and the values of keys that
- * hold none. So a word in a place where none belongs, and the value of a key with a typing error in its name,
- * are left out.
+ * Writes a configuration file, perhaps one that no daemon takes, as strangers may read it. Only what is known
+ * to be no secret is shown: the names of sections and keys, the titles of sections, and the values of keys
+ * that hold none. So a word in a place where none belongs, and the value of a key with a typing error in its
+ * name, are left out.
  */
 #include <ctype.h>
 #include <string.h>
@@ -13,15 +13,18 @@
 #define LEFT_OUT     "\"(left out)\""
 #define LEFT_OUT_LEN (sizeof(LEFT_OUT) - 1)
 
-/* What may be shown of a value: all, what is before the ":", or nothing. */
+/* How much of a value may be shown: all, the part before the ":", or nothing. */
 enum shown {
 	SHOWN_NOTHING,
 	SHOWN_NAME,
 	SHOWN,
 };
 
-/* struct redact - @key_shown: of the values of the key that is read; @in_list: between the braces of one;
- * @titled: a section's title may come */
+/*
+ * struct redact - @key_shown: how much of the values of the key that is read; @in_list: between the braces of
+ * a list;
+ * @titled: a section's title may come
+ */
 struct redact {
 	const char *pos;
 	const char *end;
@@ -36,13 +39,19 @@ struct redact {
 
 static enum shown kind_shown(enum es_conf_kind kind)
 {
-	/* A plugin's own; and of a request's header, what clients prove themselves with. */
+	/*
+	 * A plugin's configuration may hold a secret, and so may the value of a header, by which clients
+	 * prove who they are.
+	 */
 	if (kind == ES_CONF_KIND_CONFIG)
 		return SHOWN_NOTHING;
 	return kind == ES_CONF_KIND_HEADER ? SHOWN_NAME : SHOWN;
 }
 
-/* The least that any section's key of that name admits. Returns 0 if there is none. */
+/*
+ * How much of the value of such a key may be shown: the least that any section admits. Returns 0 if none has
+ * it.
+ */
 static int key_find(const char *name, size_t len, enum shown *ret_shown)
 {
 	int is_known = 0;
@@ -71,7 +80,7 @@ static void put(const struct redact *r, const char *text, size_t len)
 	fwrite(text, 1, len, r->out);
 }
 
-/* The next that is no blank, on any line. */
+/* The next character that is no blank, on any line. */
 static char next_char(const struct redact *r, const char *pos)
 {
 	while (pos < r->end && isspace((unsigned char)*pos))
@@ -86,7 +95,7 @@ static void leave_out(const struct redact *r, const char *text, size_t len)
 	put(r, LEFT_OUT, LEFT_OUT_LEN);
 }
 
-/* @text with its quotes, if it has some. A query may have anything. */
+/* @text has its quotes, if there are any. A query is left out, since it may have any secret. */
 static void put_value(const struct redact *r, const char *text, size_t len)
 {
 	char quote = *text == '"' || *text == '\'' ? *text : 0;
@@ -142,7 +151,7 @@ static void token(struct redact *r, size_t len)
 		put_name(r, r->pos, len);
 	} else {
 		put_value(r, r->pos, len);
-		/* Of two words with a comma between them, a value may be made. */
+		/* A value may consist of two words with a comma between them. */
 		if (!r->in_list && next_char(r, r->pos + len) != ',')
 			r->in_value = 0;
 	}
@@ -168,7 +177,7 @@ static void punctuation(struct redact *r)
 	put(r, r->pos++, 1);
 }
 
-/* Its lines stay, so that those of the others do not change. */
+/* The line ends of a comment stay, so that all other lines keep their numbers. */
 static void skip_comment(struct redact *r)
 {
 	int is_block = r->pos[0] == '/' && r->pos[1] == '*';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What must hold of rules, locations and a policy's parameters once the whole file is read: what they name is
- * there, what they say makes sense together. Also the digest that nodes compare.
+ * Checks rules, locations and a policy's parameters once the whole file is read: the nodes and services that
+ * they name exist, and their keys make sense together. Also makes the digests that nodes compare.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static int es_check_rule_service(const struct es_rule_check *c)
 	return 0;
 }
 
-/* Of these nodes, the first that the rule's own service is not on; NULL: none. */
+/* The first of @names whose node does not serve the rule's own service; NULL: none. */
 static const char *es_rule_node_elsewhere(const struct es_rule_check *c, const struct es_conf_list *names)
 {
 	const struct es_conf *conf = c->p->conf;
@@ -156,7 +156,7 @@ static int es_check_rule_nodes(const struct es_rule_check *c)
 static int es_check_rule_says(const struct es_rule_check *c)
 {
 	const struct es_conf_rule *rule = c->rule;
-	/* of those that a value decides */
+	/* the affinity's name, if the value of a cookie or header decides */
 	const char *kind = rule->affinity == ES_CONF_AFFINITY_VALUE   ? "yes"
 			   : rule->affinity == ES_CONF_AFFINITY_ROUTE ? "route"
 								      : NULL;
@@ -192,7 +192,7 @@ static int es_check_rule_says(const struct es_rule_check *c)
 			    rule->is_location ? "size_bytes" : "affinity | deny | rate");
 }
 
-/* Does one of @paths have an end of @suffixes, or have directories names below them that do? */
+/* Does one of @paths end in one of @suffixes, or is one a directory, in which names may? */
 static int es_paths_may_end_so(const struct es_conf_list *paths, const struct es_conf_list *suffixes)
 {
 	for (const char *path = NULL; (path = es_conf_list_next(paths, path));) {
@@ -344,7 +344,7 @@ int es_conf_check_parameters(struct es_conf_parse *p, unsigned int i)
 	return rc;
 }
 
-/* Has the file a value for this key? */
+/* Does the file set this key? */
 static int es_rule_says(const struct es_conf_key *key, const void *field)
 {
 	if (key->kind == ES_CONF_KIND_LIST)
@@ -389,7 +389,8 @@ __u64 es_conf_rule_digest(const struct es_conf_rule *rule)
 		const struct es_conf_list *list = field;
 
 		/*
-		 * Where the file does not say it, a version that does not know the key must come to the same.
+		 * A rule without the newer keys must have the digest that a version without these keys
+		 * computes.
 		 */
 		if (k->offset >= offsetof(struct es_conf_rule, deny) && !es_rule_says(k, field))
 			continue;

@@ -31,9 +31,9 @@ struct es_scan {
 	char quote;
 	int begun; /* line on which the string or comment began */
 	int brace; /* line of the open brace, 0: none */
-	int inner; /* of the one inside it */
+	int inner; /* line of the brace inside it, 0: none */
 	const char *text;
-	int list;  /* of the open list */
+	int list;  /* line of the open list, 0: none */
 	char last; /* character before this one, without space and comments */
 };
 
@@ -51,7 +51,7 @@ static int es_scan_control(struct es_scan *s, unsigned char c)
 	return 0;
 }
 
-/* Back over blanks and then over a word, quoted or not; NULL if there is none. */
+/* Goes back over blanks and then over a word, quoted or not; NULL if there is none. */
 static const char *es_scan_word_before(const struct es_scan *s, const char *pos)
 {
 	const char *end;
@@ -71,8 +71,10 @@ static int es_scan_begins_with(const struct es_scan *s, const char *at, const ch
 	return at && !strncmp(at, word, len) && (isspace((unsigned char)at[len]) || at + len == s->pos);
 }
 
-/* Does this brace open a section that may be inside another: plugin NAME {, check {, outlier { or otherwise
- * {? Only there is one inside another no sign of a "}" that was forgotten. */
+/*
+ * Does this brace open a section that may be inside another: plugin NAME {, check {, outlier { or otherwise
+ * {? Any other brace inside a section is a sign of a "}" that was forgotten.
+ */
 static int es_scan_is_inner(const struct es_scan *s)
 {
 	const char *name = es_scan_word_before(s, s->pos);
@@ -133,7 +135,7 @@ static int es_scan_is_blank(char c)
 }
 
 /*
- * A comma between two words of one line joins them to one value. Return: 1 if it is one, and has been hidden.
+ * A comma between two words of one line joins them to one value. Return: 1 if it does, and has been hidden.
  */
 static int es_scan_joins(struct es_scan *s)
 {
@@ -155,7 +157,7 @@ static int es_scan_joins(struct es_scan *s)
 	return 1;
 }
 
-/* Outside strings and comments. */
+/* Looks at a character outside of strings and comments. */
 static int es_scan_plain(struct es_scan *s, char c)
 {
 	/* libconfuse takes slashes inside a word as part of it,
@@ -204,7 +206,7 @@ static int es_scan_plain(struct es_scan *s, char c)
 			    (unsigned char)c);
 }
 
-/* A character outside ASCII in a string: in UTF-8, or nobody knows which one it is. */
+/* A character outside of ASCII in a string must be UTF-8, or nobody knows which one it is. */
 static int es_scan_wide(struct es_scan *s)
 {
 	size_t len = es_utf8_len(s->pos, (size_t)(s->end - s->pos));

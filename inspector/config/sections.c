@@ -68,7 +68,7 @@ static int service_open(struct es_conf_parse *p, const char *label, const char *
 	ret->lines = &p->services[n];
 	ret->data = &p->conf->services[n];
 	p->conf->service_count++;
-	/* Whether or not there is such a section. */
+	/* Defaults are set whether or not the service has such a section. */
 	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_CHECK], &p->conf->services[n].check))
 		return -EINVAL;
 	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_PAGE], &p->conf->services[n].page))
@@ -76,7 +76,7 @@ static int service_open(struct es_conf_parse *p, const char *label, const char *
 	return es_conf_section_defaults(p, &es_conf_sections[ES_CONF_OUTLIER], &p->conf->services[n].outlier);
 }
 
-/* A section of which a service has one. */
+/* A service has each such section once: refuses a second one. */
 static int single_of_service(struct es_conf_parse *p, const char *label, int line, struct es_conf_place *ret)
 {
 	unsigned int service = p->conf->service_count - 1;
@@ -113,7 +113,10 @@ static int plugin_open(struct es_conf_parse *p, const char *label, const char *n
 	return 0;
 }
 
-/* A rule or a location; the latter's path may be there once for each service, which is checked at the end. */
+/*
+ * Opens a rule or a location. A location's path may be there once for each service, which is checked at the
+ * end.
+ */
 static int rule_open(struct es_conf_parse *p, const char *label, const char *name, int line, int is_location,
 		     struct es_conf_place *ret)
 {
@@ -162,7 +165,7 @@ static int title_check(struct es_conf_parse *p, const struct es_conf_section *se
 			    section == &es_conf_sections[ES_CONF_LOCATION] ? "path" : "name", expected);
 }
 
-/* Sections of which there is one; their defaults were set before the file was read. */
+/* Opens a section that the file may have once; its defaults were set before the file was read. */
 static int single_open(struct es_conf_parse *p, const struct es_conf_section *section, int line,
 		       struct es_conf_place *ret)
 {

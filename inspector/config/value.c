@@ -117,7 +117,7 @@ static int es_value_path(const struct es_value *v, char *field)
 	return es_value_store(v, field, "expected a path of at most 255 characters");
 }
 
-/* Of a plugin: in the plugins' directory, or anywhere. */
+/* A plugin's file: a name in the plugins' directory, or an absolute path. */
 static int es_value_file(const struct es_value *v, char *field)
 {
 	if (v->text[0] != '/' && (!*v->text || strchr(v->text, '/')))
@@ -135,8 +135,8 @@ static int es_value_ifname(const struct es_value *v, char *field)
 }
 
 /*
- * One of a machine of its own: no group, none of a link, which would need an interface, none of IPv4 in
- * disguise.
+ * Is it the address of a single machine? A group is none, nor a link-local address, which would need an
+ * interface, nor an IPv4 address in disguise.
  */
 static int es_value_address6_is_valid(const struct es_addr *a)
 {
@@ -182,8 +182,8 @@ static int es_value_address(const struct es_value *v, struct es_addr *field)
 }
 
 /*
- * One, or two of different families; @address, @address6: where they go, all zeros for the family that is not
- * told.
+ * Reads one address, or two of different families, into @address and @address6, of which one is all zeros if
+ * its family is not given.
  */
 static int es_value_addresses(const struct es_value *v, struct es_addr *address, struct es_addr *address6)
 {
