@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The thread that talks to corosync, and the two queues between it and its owner. Both are bounded: the
- * owner's messages as corosync.c's own, by giving up the bus; what comes, by leaving it with corosync. A
- * session is the time from a first view to the loss of the bus: what was said in one is never heard in
- * another.
+ * The thread that talks to corosync, and the two queues between it and its owner. Both are bounded: if too
+ * many of the owner's messages wait, the bus is given up, as in corosync.c; if too many events wait for the
+ * owner, further ones are left with corosync. A session is the time from a first view to the loss of the bus:
+ * a message that was sent in one is never heard in another.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 #define CONNECT_AGAIN_MS 250
 #define RETRY_MS	 20 /* for a bus that was busy */
 #define TOKEN_CHECK_MS	 5000
-#define HANGS_MS	 1000 /* so does a call to a corosync that was killed, for 2 s */
+#define HANGS_MS	 1000 /* a call to a corosync that was killed hangs, too, for 2 s */
 #define STOP_MS		 1000
 #define OUT_MAX		 (4u << 20)
 #define IN_MAX		 (8u << 20)
@@ -48,8 +48,8 @@ struct es_bus_out {
 
 /**
  * struct es_bus
- * @heard: the session that the owner has last had a view of; @deaf_to: it wants nothing more of this one and
- * those before; @is_joined: as the owner knows it. These three are the owner's.
+ * @heard: the session that the owner has last had a view of; @deaf_to: the owner wants nothing more of this
+ * session and those before; @is_joined: as the owner knows it. These three are the owner's.
  * @corosync, @session, @has_view: the thread's; @is_failed: there was no memory for an event
  * @is_full: the owner has to take something before the thread hears more
  * @call_since_ms: when the thread began to talk to corosync, 0 while it waits; atomic
@@ -117,7 +117,7 @@ static void event_add(struct es_bus *b, struct es_bus_event *event)
 	wake(b->to_owner);
 }
 
-/* What follows may rest on what there is no memory for, so nothing follows in this session. */
+/* Later events may rest on one for which there is no memory, so none follows in this session. */
 static struct es_bus_event *event_new(struct es_bus *b, enum es_bus_kind kind, size_t len)
 {
 	struct es_bus_event *event = b->is_failed ? NULL : calloc(1, sizeof(*event) + len);
@@ -181,7 +181,7 @@ static void on_lost(void *ctx, const char *why)
 
 static const struct es_corosync_ops thread_ops = {on_view, on_datagram, on_lost};
 
-/* What the owner wants now. */
+/* The owner's orders since the thread's last turn. */
 struct es_bus_orders {
 	int is_wanted, is_stopping, is_full, is_too_much;
 	uint64_t leave_session;
@@ -259,8 +259,10 @@ static void connect_again(struct es_bus *b)
 	es_corosync_dispatch(b->corosync);
 }
 
-/* One turn of everything. Return: for how long, in ms, there is nothing to do if none of the
- * descriptors has anything. */
+/*
+ * One turn of the thread. Return: for how long, in ms, there is nothing to do unless a descriptor becomes
+ * readable.
+ */
 static int turn(struct es_bus *b, struct es_bus_orders *orders, int ret_fds[2])
 {
 	if (orders->is_too_much || b->is_failed)
@@ -275,7 +277,9 @@ static int turn(struct es_bus *b, struct es_bus_orders *orders, int ret_fds[2])
 	if (orders->is_wanted && !orders->is_full && !orders->is_stopping)
 		connect_again(b);
 	state_publish(b, NULL);
-	/* Of an owner that is full nothing is taken. */
+	/*
+	 * While the owner's queue is full, nothing is taken from corosync, and its descriptors do not matter.
+	 */
 	if (!orders->is_full)
 		es_corosync_fds(b->corosync, ret_fds);
 	return es_corosync_flush(b->corosync) ? RETRY_MS : CONNECT_AGAIN_MS;
@@ -500,7 +504,10 @@ void es_bus_send(struct es_bus *b, enum es_wire_type type, const void *payload, 
 			out->size = need * 2;
 		}
 	}
-	/* What comes after it may rest on it (STOPPED on PROOFS), so nothing comes after it. */
+	/*
+	 * Later messages may rest on this one (STOPPED on PROOFS), so if it is dropped, none is sent after
+	 * it.
+	 */
 	if (need > out->size)
 		b->is_too_much = 1;
 	else if (!b->is_too_much)

@@ -3,10 +3,10 @@
 #define ES_MEMBERSHIP_BUS_H
 
 /*
- * corosync.h behind a thread of its own. Corosync's libraries wait without limit for a corosync that does not
- * run on (stopped, swapped out, starved): only this thread waits for it. It hands over views, messages and
- * losses in the order in which corosync gave them, and what this node sends goes the other way, in order.
- * Nothing here blocks, but es_bus_free() for at most a second. All functions are for one thread, the owner's.
+ * corosync.h in a thread of its own. Corosync's libraries wait without limit for a corosync that does not go
+ * on (stopped, swapped out, starved): only this thread waits for it. It hands over views, messages and losses
+ * in the order in which corosync gave them, and what this node sends goes the other way, in order. Nothing
+ * here blocks, but es_bus_free() for at most a second. All functions are for one thread, the owner's.
  */
 #include "membership/corosync.h"
 
@@ -24,7 +24,7 @@ int es_bus_fd(const struct es_bus *bus);
 /* es_bus_want() - whether to join the group as soon as there is a quorum. Not wanting does not leave it. */
 void es_bus_want(struct es_bus *bus, int is_wanted);
 
-/* es_bus_dispatch() - report what has come, and send what the reports have led to */
+/* es_bus_dispatch() - report what has arrived, and send what the reports have led to */
 void es_bus_dispatch(struct es_bus *bus);
 
 /*
@@ -35,8 +35,10 @@ void es_bus_dispatch(struct es_bus *bus);
 void es_bus_send(struct es_bus *bus, enum es_wire_type type, const void *payload, size_t len);
 void es_bus_flush(struct es_bus *bus);
 
-/* es_bus_rejoin() - leave the group, and join it again while that is wanted;
- * nothing of before comes any more */
+/*
+ * es_bus_rejoin() - leave the group, and join it again while that is wanted; events of the time before are
+ * not reported any more
+ */
 void es_bus_rejoin(struct es_bus *bus);
 
 /**

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * corosync as a bus: libcpg gives views and messages, libquorum says whether they count. The two come through
- * two connections: after the cluster's membership has changed, what CPG brings is kept back until quorum has
- * spoken about the same ring, or a minority would take itself for the cluster for a moment.
+ * two connections: after the cluster's membership has changed, the events of CPG are kept back until quorum
+ * has spoken about the same ring, or a minority would take itself for the cluster for a moment.
  */
 #include <corosync/cmap.h>
 #include <corosync/cpg.h>
@@ -25,7 +25,7 @@
 #define PENDING_MAX  (4u << 20)
 #define HELD_MAX     (16u << 20)
 
-/* What CPG brought and quorum has not judged yet. */
+/* An event that CPG has delivered, and that quorum has not judged yet. */
 struct es_event {
 	struct es_event *next;
 	struct es_group_id from;
@@ -387,7 +387,10 @@ void es_corosync_send(struct es_corosync *c, enum es_wire_type type, const void 
 		size_t size = need * 2;
 		char *bigger = need > PENDING_MAX ? NULL : realloc(c->pending, size);
 
-		/* What comes after it may rest on it (STOPPED on PROOFS), so nothing comes after it. */
+		/*
+		 * Later messages may rest on this one (STOPPED on PROOFS), so if it is dropped, none is sent
+		 * after it.
+		 */
 		if (!bigger) {
 			c->is_failed = 1;
 			return;

@@ -14,10 +14,10 @@
 struct es_corosync;
 
 /**
- * struct es_corosync_ops - what comes from the bus
+ * struct es_corosync_ops - the events of the bus
  * @view: as es_group_view(); the bus is usable from the first one on
  * @datagram: messages of one member, to be taken apart with es_wire_next()
- * @lost: no quorum, or no corosync: nothing more comes until the next @view. @why: for the operator
+ * @lost: no quorum, or no corosync: nothing more is reported until the next @view. @why: for the operator
  */
 struct es_corosync_ops {
 	void (*view)(void *ctx, struct es_group_id self, const struct es_group_id *members,

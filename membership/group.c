@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The members, their descriptions, the views and the phases of an epoch. Who gets on the ring is judged in
- * group_round.c.
+ * The members, their descriptions, the views and the phases of an epoch. Which members get on the ring is
+ * judged in group_round.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -160,7 +160,7 @@ static void node_gone(struct es_group *group, struct es_group_node *node, enum e
 	node->since_ms = now_ms;
 }
 
-/* Members of whom none wants a share have equal ones: a ring without a node answers nobody. */
+/* If no member wants a share, all have equal ones: a ring without a node answers nobody. */
 static void es_group_share_anyway(unsigned int *weights, const uint8_t *is_in)
 {
 	for (unsigned int i = 0; i < ES_GROUP_NODES_MAX; i++)
@@ -170,7 +170,7 @@ static void es_group_share_anyway(unsigned int *weights, const uint8_t *is_in)
 		weights[i] = is_in[i] ? 100 : 0;
 }
 
-/* With what is known of the members. */
+/* Begins the next epoch with what is known of the members. */
 static void epoch_begin(struct es_group *group, uint64_t now_ms)
 {
 	uint8_t is_in[ES_GROUP_NODES_MAX] = {};
@@ -268,8 +268,8 @@ void es_group_view(struct es_group *group, struct es_group_id self, const struct
 	es_group_set_phase(group, ES_GROUP_VIEW, now_ms);
 	group->ops->changed(group->ctx);
 	/*
-	 * One that is under way will be delivered in this view, and is as good: what it says can have changed
-	 * only by messages that all see.
+	 * A HELLO that is under way will be delivered in this view, and is as good as a new one: its content
+	 * can have changed only by messages that all members see.
 	 */
 	if (!group->hello_is_out)
 		hello_send(group);
@@ -286,7 +286,7 @@ static void on_hello(struct es_group *group, struct es_group_member *member, con
 		const struct es_group_node *self = &group->node[group->self];
 
 		group->hello_is_out = 0;
-		/* A change overtook it. */
+		/* A change of this node's state or weight has overtaken its HELLO. */
 		if (hello.state != self->state && hello.state != ES_NODE_LEFT)
 			es_group_change(group, group->self, ES_WIRE_CHANGE_STATE, self->state);
 		if (hello.weight != self->weight)
@@ -296,7 +296,10 @@ static void on_hello(struct es_group *group, struct es_group_member *member, con
 	member->has_hello = 1;
 }
 
-/* What it holds is held by all: one that has just come does not know who went before. */
+/*
+ * All members take over the sender's hold time and doubts: one that has just joined does not know which nodes
+ * went before.
+ */
 static void on_stopped(struct es_group *group, struct es_group_member *member, const void *payload,
 		       size_t len, uint64_t now_ms)
 {
@@ -326,7 +329,10 @@ static void on_proofs(struct es_group *group, const struct es_group_member *memb
 	group->ops->proofs(group->ctx, (unsigned int)member->node, proofs, count);
 }
 
-/* Where the ring depends on it, a change begins an epoch. While HELLOs are collected, it changes theirs. */
+/*
+ * A change of weight begins an epoch, since the ring depends on it. While HELLOs are collected, it is enough
+ * to change the node's HELLO.
+ */
 static void on_change(struct es_group *group, const void *payload, size_t len, uint64_t now_ms)
 {
 	struct es_wire_change change;

@@ -7,7 +7,7 @@
  * all of them in one order (virtual synchrony: Birman and Joseph 1987; corosync's CPG). Nothing here knows
  * corosync, a clock or a thread.
  *
- *   view      some came or went: each member says HELLO, with all that the others must know of it
+ *   view      members came or went: each says HELLO, with all that the others must know of it
  *   round     all HELLOs of the view are there: each member computes the same ring, the next epoch
  *   stopping  each inspects only what it had and keeps, and says STOPPED
  *   holding   all have stopped; a member that vanished without a word may believe for the rest of its lease
@@ -24,7 +24,7 @@
 #define ES_GROUP_MEMBERS_MAX 128 /* CPG's own limit */
 #define ES_GROUP_TEXT_SIZE   256
 
-/* How long a client may repeat what a node executed that was lost: kmod/core/firsts.h. */
+/* For so long, a client may repeat a request that a lost node has executed: kmod/core/firsts.h. */
 #define ES_GROUP_DOUBT_MS (ES_DOUBT_S * 1000U)
 
 /* struct es_group_id - a process on the bus */
@@ -81,7 +81,7 @@ struct es_group_node {
  * @stop: inspect only what both this node had and the new ring gives it; say with ES_WIRE_PROOFS which
  * requests are not proven. When this returns, it has stopped.
  * @serve: inspect all that the ring of @stop's epoch gives this node
- * @proofs: of @node, for whom the ring gives the flows to
+ * @proofs: proofs of @node, for those to whom the ring gives the flows
  * @changed: some field of a node has changed
  * @rejoin: leave the bus, end what is unproven, and join again
  * @left: this node has left in order, and the others know
@@ -116,9 +116,10 @@ struct es_group_member {
  * @epoch: the highest known; @served: the highest that was in force where this node was; @is_serving: it
  * still is
  * @others_ahead: a ring was, or is, in force without this node: others may have what it had
- * @doubt_until_ms: until then, what a node that was lost may have executed can come again, to another one
- * @settings_are_new: no message says yet what they are since a reload; @settings_changed: this node's are
- * others now than when it was judged, or a member's
+ * @doubt_until_ms: until then, a request that a lost node may have executed can be repeated, to another node
+ * @settings_are_new: no message has told this node's settings since a reload changed them; @settings_changed:
+ * the settings of this node or of a member have changed, and es_group_is_alike_again() has not looked at them
+ * yet
  * @patience_ms: after so long without a word, or the word that is waited for, a member is suspected
  */
 struct es_group {
@@ -234,17 +235,22 @@ int es_group_settings_differ(const char *there, const char *cluster, char *ret_t
  */
 int es_group_is_alike_again(struct es_group *group);
 
-/* struct es_group_setting - one in which two nodes differ: its name, and the value of each; no NULs behind
+/*
+ * struct es_group_setting - one in which two nodes differ: its name, and the value of each; no NULs after
  * them.
- * @must: they may not, es_group_settings_differ(); else they should not */
+ * @must: they may not, es_group_settings_differ(); else they should not
+ */
 struct es_group_setting {
 	const char *name, *a, *b;
 	size_t name_len, a_len, b_len;
 	int must;
 };
 
-/* es_group_settings_each() - all such settings of two nodes; and those that begin with '~', which cost nobody
- * its place. Of the latter only those that both nodes tell: a version before may not know them. */
+/*
+ * es_group_settings_each() - call @fn for each setting in which two nodes differ: one that begins with '=',
+ * or one that begins with '~', which costs no node its place, if both nodes tell it: an earlier version may
+ * not know it.
+ */
 void es_group_settings_each(const char *a, const char *b,
 			    void (*fn)(void *ctx, const struct es_group_setting *setting), void *ctx);
 

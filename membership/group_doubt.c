@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Until when members may doubt whether somebody who is lost has executed a request. */
+/* Remembers until when members may doubt whether a node that was lost has executed a request. */
 #include "membership/group_internal.h"
 
-/* What this process has not seen, since it came later, may be what there are doubts about. */
+/*
+ * Any node may have been lost before this process began, unseen by it, so none counts as lost earlier than
+ * that.
+ */
 static void doubt_earlier(struct es_group *group)
 {
 	for (unsigned int i = 0; i < group->node_count; i++)

@@ -35,7 +35,7 @@ void es_group_on_settings(struct es_group *group, const struct es_group_member *
 
 /*
  * settings_text.c: es_group_setting_line() - a line's name and value
- * Returns the next line, NULL behind the last one.
+ * Returns the next line, NULL after the last one.
  */
 const char *es_group_setting_line(const char *line, size_t *ret_name_len, const char **ret_value,
 				  size_t *ret_value_len);
@@ -47,19 +47,22 @@ const char *es_group_setting_line(const char *line, size_t *ret_name_len, const 
 int es_group_setting_find(const char *settings, const char *name, size_t name_len, const char **ret_value,
 			  size_t *ret_value_len);
 
-/* es_group_settings_differ(), but for their lists of nodes */
+/* es_group_settings_differ(), but for the lists of nodes */
 int es_group_settings_differ_but_lists(const char *there, const char *cluster, char *ret_text, size_t size);
 
-/* Is that the name of the setting that has the list of nodes? */
+/* Is @name that of the setting that has the list of nodes? */
 int es_group_is_list(const char *name, size_t len);
 
-/* es_group_lists_may_differ() - does its version take lists that are not alike? */
+/* es_group_lists_may_differ() - does the version of the node with @settings take lists that are not alike? */
 int es_group_lists_may_differ(const char *settings);
 
-/* es_group_lists_fit() - the lists of two nodes whose versions do: has no place two nodes? */
+/* es_group_lists_fit() - do both versions take lists that are not alike, and does no place have two nodes? */
 int es_group_lists_fit(const char *settings, const char *other);
 
-/* es_group_lists_admit() - and does each of these two members have the other in its list? */
+/*
+ * es_group_lists_admit() - es_group_lists_fit(), and does each of these two members have the other in its
+ * list?
+ */
 int es_group_lists_admit(const struct es_wire_hello *a, const struct es_wire_hello *b);
 
 void es_group_set_phase(struct es_group *group, enum es_group_phase phase, uint64_t now_ms);

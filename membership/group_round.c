@@ -7,7 +7,10 @@
 #include <string.h>
 #include "membership/group_internal.h"
 
-/* Of two members: whose word counts more? One that serves, then the longer history, then the lower id. */
+/*
+ * Does the word of @a count more than that of @b? A member on the ring comes first, then the longer history,
+ * then the lower id.
+ */
 static int takes_precedence(const struct es_group_member *a, const struct es_group_member *b)
 {
 	if (!a->hello.in_ring != !b->hello.in_ring)
@@ -38,7 +41,7 @@ static int name_index(const struct es_group *group, const char *name)
 	return -1;
 }
 
-/* Another process that says it is the same node, and came first. */
+/* Another process that says it is the same node, and takes precedence. */
 static const struct es_group_member *name_taken(const struct es_group *group,
 						const struct es_group_member *member)
 {
@@ -60,7 +63,10 @@ static void refuse(struct es_group *group, const struct es_group_member *member,
 	group->ops->log(group->ctx, text);
 }
 
-/* A version that knows but one list for all judges by that, and all must judge alike. */
+/*
+ * Lists may differ if all members' versions allow it: an earlier version knows but one list for all and
+ * judges by that, and all members must judge alike.
+ */
 static int lists_may_differ(const struct es_group *group)
 {
 	for (unsigned int i = 0; i < group->member_count; i++)
@@ -70,7 +76,7 @@ static int lists_may_differ(const struct es_group *group)
 	return 1;
 }
 
-/* Of those that are not yet @taken, the one whose word counts most; NULL if there is none. */
+/* The member whose word counts most among those that are not yet @taken; NULL if there is none. */
 static const struct es_group_member *next_find(const struct es_group *group, const uint8_t *taken)
 {
 	const struct es_group_member *next = NULL;
@@ -83,8 +89,9 @@ static const struct es_group_member *next_find(const struct es_group *group, con
 }
 
 /*
- * Each member that goes together with all before it. A node is known by its place in the list, so all lists
- * of those that are on the ring must have all of these nodes, each in one place.
+ * Takes the members in the order in which their word counts, and admits each whose list goes together with
+ * those of all that were admitted before. A node is known by its place in the list, so the lists of all nodes
+ * on the ring must have all of these nodes, each at the same place.
  * @ret_apart: for each member the one that it does not go together with, NULL if there is none
  */
 static void lists_judge(const struct es_group *group, const struct es_group_member *reference,
@@ -124,8 +131,8 @@ static void apart_tell(const struct es_group_member *member, const struct es_gro
 }
 
 /*
- * What keeps the member out, but for its name; "" if nothing does. @apart: of lists_judge(), NULL if one list
- * is for all
+ * Writes to @why what keeps the member out, apart from its name; "" if nothing does. @apart: from
+ * lists_judge(); NULL if one list is for all
  */
 static void settings_judge(const struct es_group *group, const struct es_group_member *member,
 			   const struct es_group_member *reference,
@@ -175,12 +182,18 @@ static void member_judge(struct es_group *group, struct es_group_member *member,
 		node->state = member->hello.state;
 	node->weight = member->hello.weight;
 	node->hold_until_ms = 0;
-	/* What this node says of itself may be newer than its word that is back now. */
+	/*
+	 * This node's own settings may be newer than those in its HELLO, which only now comes back from the
+	 * bus.
+	 */
 	if (node != &group->node[group->self])
 		memcpy(node->settings, member->hello.settings, sizeof(node->settings));
 }
 
-/* Is one on the ring that this node's list has no more, or not yet, since it has changed behind its HELLO? */
+/*
+ * Is a node on the ring that this node's list has no more, or not yet, since the list has changed after the
+ * HELLO?
+ */
 static int is_out_of_date(const struct es_group *group, const struct es_group_member *reference,
 			  const struct es_group_member *const *apart)
 {

@@ -3,14 +3,14 @@
 #define ES_MEMBERSHIP_HEARING_H
 
 /*
- * Who hears whom on the clients' network. Each node sends a small frame there some times a second, which says
- * whom it hears itself; so a node that hears the others and is not heard learns from them that it is mute.
- * Its answers reach no client, so it must leave its share to the others.
+ * Finds out whether a node is mute on the clients' network. Each node sends a small frame there several times
+ * a second, which names the nodes that it hears; so a node that hears the others and is not heard learns from
+ * them that it is mute. Its answers reach no client, so it must leave its share to the others.
  *
  * Only what is beyond doubt makes a node mute: two others hear each other, both have heard this node before
- * (switch ports may be isolated from each other, and nodes of older versions say nothing), and of all that
- * can be heard none hears it any more. Nobody's word is evidence before it has sent and listened without a
- * pause for a while: a process that slept, or has just started, has not heard what was there.
+ * (switch ports may be isolated from each other, and nodes of older versions say nothing), and no node that
+ * can be heard hears it any more. Nobody's word is evidence before it has sent and listened without a pause
+ * for a while: a process that slept, or has just started, has not heard what was there.
  *
  * Pure: frames and clocks are the caller's (public_link.h).
  */
@@ -21,7 +21,7 @@
 #define ES_HEARING_LOST_MS   625  /* without a frame for so long, a node is not heard any more */
 #define ES_HEARING_RETURN_MS 2000 /* a node that was mute comes back when nothing has said so for so long */
 
-/* A sender that made a longer pause may have been lost for that alone. */
+/* A sender that made a longer pause may have counted as lost for that alone. */
 #define ES_HEARING_PAUSE_MS (2 * ES_HEARING_EVERY_MS)
 /* So long after a pause, the others have had the time to hear it, and to say so. */
 #define ES_HEARING_STEADY_MS (ES_HEARING_LOST_MS + 2 * ES_HEARING_EVERY_MS)

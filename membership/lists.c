@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Whose lists of nodes go together. A node is known by its place in the list, so two lists go together if no
- * place has two nodes. That of a node that is no member may be vacant in one of them: it is added, or
- * removed, by one after the other.
+ * Decides which nodes' lists of nodes go together. A node is known by its place in the list, so two lists go
+ * together if no place has two nodes. The place of a node that is no member may be vacant in one of them,
+ * since the members add or remove such a node one after the other.
  */
 #include <string.h>
 #include "membership/group_internal.h"
@@ -28,7 +28,7 @@ int es_group_is_list(const char *name, size_t len)
 	return len == LEN_OF(LIST) && !memcmp(name, LIST, len);
 }
 
-/* The first entry, "NAME@ADDRESS", is taken off; 0 behind the last one. */
+/* Takes the first entry, "NAME@ADDRESS", off the list; returns 0 after the last one. */
 static int entry_next(struct list *list, struct list *ret_entry)
 {
 	const char *comma = memchr(list->text, ',', list->len);

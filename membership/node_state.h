@@ -2,7 +2,7 @@
 #ifndef ES_MEMBERSHIP_NODE_STATE_H
 #define ES_MEMBERSHIP_NODE_STATE_H
 
-/* What a node says of itself, or the others must make of it. The first four travel on the bus. */
+/* The state of a node, as it says itself or as the others must conclude. The first four travel on the bus. */
 enum es_node_state {
 	ES_NODE_UP = 0,
 	ES_NODE_DRAINING, /* takes no new requests unless nobody else does; its flows move away */

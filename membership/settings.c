@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What members say of their settings, and say again after a reload. Who is on the ring is judged by HELLOs,
- * since a version before this one hears nothing else: what was said later is for people, and tells one that
- * was refused when it is time to join again.
+ * The settings that members tell each other, and tell again after a reload. The ring is judged by HELLOs
+ * alone, since an earlier version hears nothing else: settings that are told later are for people, and tell a
+ * node that was refused when it is time to join again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +85,7 @@ void es_group_settings_each(const char *a, const char *b,
 			found = es_group_setting_find(other ? a : b, line, name_len, its, its_len);
 			if (found ? other || is_alike(s.a, s.a_len, s.b, s.b_len) : !s.must)
 				continue;
-			/* Such lists are one cluster's. */
+			/* Lists that fit are those of one cluster. */
 			if (es_group_is_list(line, name_len) && es_group_lists_fit(a, b))
 				s.must = 0;
 			s.name = line + 1;
@@ -98,7 +98,10 @@ void es_group_settings_tell(struct es_group *group)
 {
 	const struct es_group_node *self = &group->node[group->self];
 
-	/* Until all HELLOs are there, what is said now could be older than what is not judged yet. */
+	/*
+	 * Until all HELLOs are there, settings that are told now could be older than a HELLO that is not
+	 * judged yet.
+	 */
 	if (!group->settings_are_new || group->phase <= ES_GROUP_VIEW)
 		return;
 	group->settings_are_new = 0;
@@ -118,7 +121,10 @@ void es_group_on_settings(struct es_group *group, const struct es_group_member *
 	group->settings_changed = 1;
 }
 
-/* By whose settings the next view judges: those on the ring have the same epoch, so the first of them. */
+/*
+ * The member by whose settings the next view will judge: all on the ring have the same epoch, so it is the
+ * one with the lowest id.
+ */
 static const struct es_group_member *next_reference(const struct es_group *group)
 {
 	const struct es_group_member *first = NULL;

@@ -3,10 +3,10 @@
 #define ES_MEMBERSHIP_WIRE_H
 
 /*
- * What members say on the ordered bus. A datagram is a sequence of messages, each a type (1 byte), a spare
- * byte, a length (2 bytes) and so many bytes of payload. All numbers are big endian. Types that a version
- * does not know are skipped; the format of ES_WIRE_HELLO never changes, or nodes of two versions could not
- * refuse each other: what is new in it goes into the settings.
+ * The messages of members on the ordered bus. A datagram is a sequence of messages, each a type (1 byte), a
+ * spare byte, a length (2 bytes) and so many bytes of payload. All numbers are big endian. Types that a
+ * version does not know are skipped; the format of ES_WIRE_HELLO never changes, or nodes of two versions
+ * could not refuse each other: what is new in it goes into the settings.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -60,8 +60,8 @@ struct es_wire_hello {
 /**
  * struct es_wire_stopped
  * @hold_ms: for how long yet a node that vanished may take itself for a member, as far as the sender knows
- * @doubt_ms: for how long yet a client may repeat what one executed that was lost; 0 of a node that does not
- * send it
+ * @doubt_ms: for how long yet a client may repeat a request that a lost node has executed; 0 from a node that
+ * does not send it
  */
 struct es_wire_stopped {
 	uint32_t epoch;
@@ -123,7 +123,7 @@ struct es_wire_load {
 	8 /* ES_DATAGRAM_ROLLOUT (inspector/rollout/message.h), and to be asked for settings */
 #define ES_WIRE_UNDERSTANDS_STRAYS6 16 /* ES_HANDOVER_STRAYS6 */
 #define ES_WIRE_UNDERSTANDS_FATE    32 /* ES_HANDOVER_FATE, ES_DATAGRAM_IDLE to ES_DATAGRAM_TAKES */
-#define ES_WIRE_UNKEPT		    64 /* what was set by hand of the sender will not outlast its daemon */
+#define ES_WIRE_UNKEPT		    64 /* an operator's changes of the sender will not outlast its daemon */
 #define ES_WIRE_FAILING_YIELDS                                                                               \
 	128 /* of @failing, the sender has or claims places (inspector/health/place.h) */
 #define ES_WIRE_FAILING_MAX 48
@@ -184,7 +184,7 @@ size_t es_wire_append(void *datagram, size_t size, size_t len, enum es_wire_type
 		      size_t payload_len);
 
 /**
- * es_wire_next() - the message at *@at of a datagram; moves *@at behind it
+ * es_wire_next() - the message at *@at of a datagram; moves *@at past it
  * Returns 1, 0 at the end, -EBADMSG if the rest is no message.
  */
 int es_wire_next(const void *datagram, size_t len, size_t *at, uint8_t *ret_type, const void **ret_payload,

@@ -125,7 +125,7 @@ static long now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Always to the end of the time: that nobody answers is what most of the questions hope for. */
+/* Listens to the end of the time in any case, since most of the questions hope for no answer. */
 static void listen_on(const struct arp_network *networks, long deadline)
 {
 	struct pollfd p[] = {

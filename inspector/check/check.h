@@ -14,7 +14,7 @@
 #include "inspector/check/facts.h"
 #include "inspector/config/config.h"
 
-/* In the order in which more matters. */
+/* In ascending order: the later, the more it matters. */
 enum es_check_severity {
 	ES_CHECK_OK,
 	ES_CHECK_INFO,	    /* worth knowing, nothing to do */
@@ -38,7 +38,7 @@ struct es_check_item {
  * @items: ends with a nameless one
  * @enter: may be NULL; can the items look at all? Sets an item of its own. Returns 0, or 1 when it has
  * reported instead of them
- * @worst: may be NULL; what its findings are at most
+ * @worst: may be NULL; no finding of the group is more severe than this
  */
 struct es_check_group {
 	const char *name;
@@ -86,8 +86,8 @@ void es_check_fini(struct es_check *check);
 const char *es_check_severity_name(enum es_check_severity severity);
 
 /*
- * Findings of the check that runs. @found is what is the case, without a full stop. An action may be made on
- * the spot with es_check_action(), whose result lasts until the next call.
+ * Findings of the check that runs. @found says what the check has found, without a full stop. An action may
+ * be made on the spot with es_check_action(), whose result lasts until the next call.
  */
 void es_check_ok(struct es_check *check, const char *found, ...) __attribute__((format(printf, 2, 3)));
 void es_check_info(struct es_check *check, const char *found, ...) __attribute__((format(printf, 2, 3)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Checks of the configuration that is correct, but may not be what its author wants. What is wrong in itself,
- * loading it has refused already.
+ * Checks a configuration that is correct, but may not be what its author wants. One that is wrong in itself
+ * has been refused already, when it was loaded.
  */
 #include <arpa/inet.h>
 #include <earshot/ring.h>

@@ -13,7 +13,7 @@
 
 #include "inspector/check/cmap.h"
 
-/* The line behind, or NULL. */
+/* The next line, or NULL. */
 static const char *line_next(const char *line)
 {
 	const char *end = strchr(line, '\n');
@@ -56,7 +56,7 @@ int es_cmap_switch(const char *text, const char *key, int missing)
 	return !strcasecmp(value, "yes") || !strcasecmp(value, "on") || !strcmp(value, "1");
 }
 
-/* Returns whether it has an address of that family. */
+/* Returns whether the name has an address of that family. */
 static int resolve_family(const char *name, int family, struct es_addr *ret)
 {
 	const struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM};

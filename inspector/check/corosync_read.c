@@ -35,7 +35,7 @@ struct cmap_library {
 	typeof(&cmap_get) get;
 };
 
-/* What the checks ask for. Nothing else leaves the child: a key may stand in totem.key. */
+/* The keys that the checks ask for. Nothing else leaves the child, since totem.key may hold a secret. */
 static const struct {
 	cmap_map_t map;
 	const char *prefix;

@@ -58,8 +58,8 @@ static int is_v6(const struct es_conf *conf)
 }
 
 /*
- * Nothing that is sent is fragmented, nor held back for being longer than a route's MTU. Returns 0, or -1 and
- * errno.
+ * Lets no packet be fragmented, nor be held back because it is longer than a route's MTU. Returns 0, or -1
+ * and errno.
  */
 static int unfragmented(int fd, int family)
 {
@@ -105,7 +105,7 @@ static void request(const struct echo *e, unsigned int node, int full)
 
 	memset(e->buffer, 0, len);
 	memcpy(e->buffer, &header, sizeof(header));
-	if (!is_v6(e->conf)) { /* that of ICMPv6 is the kernel's to make */
+	if (!is_v6(e->conf)) { /* the kernel makes that of ICMPv6 */
 		header.checksum = checksum(e->buffer, len);
 		memcpy(e->buffer, &header, sizeof(header));
 	}
@@ -144,7 +144,7 @@ static long now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Asks whom there is no answer of. Return: how many questions are open. */
+/* Asks the open questions, if @send. Return: how many have no answer yet. */
 static unsigned int ask(const struct echo *e, int send)
 {
 	unsigned int i, open = 0;

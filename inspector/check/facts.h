@@ -3,9 +3,9 @@
 #define ES_CHECK_FACTS_H
 
 /*
- * What `earshot check` finds on this machine, before anything is judged. Each part says by its `rc` whether
- * it could be read: 0, or the -errno of the attempt, and then the rest of it means nothing. Files under /proc
- * and /var are read when a check asks, below @root, which tests point to a tree of their own.
+ * The facts that `earshot check` finds on this machine, before anything is judged. Each part says by its `rc`
+ * whether it could be read: 0, or the -errno of the attempt, and then the rest of it means nothing. Files
+ * under /proc and /var are read when a check asks, below @root, which tests point to a tree of their own.
  */
 #include <json-c/json.h>
 #include <stddef.h>
@@ -67,11 +67,11 @@ struct es_facts_route {
 };
 
 /**
- * struct es_facts_firewall - packet filter rules that see what comes in
- * @has_v6: those for IPv6 count, too: a service or a node has such an address
+ * struct es_facts_firewall - packet filter rules that see arriving packets
+ * @has_v6: rules for IPv6 count, too, since a service or a node has such an address
  * @chains: base chains with rules, or with a policy that drops; @dropping: those whose policy drops
  * @name: the first of them, for people
- * @nat, @nat_name: of those that translate addresses, with rules
+ * @nat: how many base chains with rules translate addresses; @nat_name: the first of these
  */
 struct es_facts_firewall {
 	int rc;
@@ -84,8 +84,8 @@ struct es_facts_firewall {
 };
 
 /**
- * struct es_facts_translation - which rules of nf_tables translate what is for a service
- * @taken: of each service, the first such rule, for people; "": none that certainly does
+ * struct es_facts_translation - which rules of nf_tables translate packets for a service
+ * @taken: for each service, the first such rule, for people; "": no rule certainly does
  */
 struct es_facts_translation {
 	int rc;
@@ -96,10 +96,10 @@ struct es_facts_translation {
 #define ES_FACTS_OUR_TABLES "earshot-"
 
 /**
- * struct es_facts_zones - rules that put packets into zones of the connection tracking; of the netfilter
- * datapath only
- * @wanted: the configuration's; @is_right: a rule names it
- * @rules: how many there are, @first: the zone of the first of them, @name: where it is, for people
+ * struct es_facts_zones - rules that put packets into conntrack zones; only for the netfilter datapath
+ * @wanted: the zone that the configuration names; @is_right: a rule names it, too
+ * @rules: how many rules there are; @first: the zone that the first one names; @name: where that rule is, for
+ * people
  */
 struct es_facts_zones {
 	int rc;
@@ -153,8 +153,8 @@ struct es_facts_daemon {
 /**
  * struct es_facts_startup - what the daemon would stumble over when it starts
  * @no_group: there is no program_group
- * @root_rc: of each service's document_root
- * @plugins_text: why they cannot be used; "" if they can
+ * @root_rc: of each service's document_root, es_startup_root_read()
+ * @plugins_text: why the plugins cannot be used; "" if they can
  */
 struct es_facts_startup {
 	int no_group;
@@ -165,7 +165,7 @@ struct es_facts_startup {
 struct es_facts {
 	const char *root;		/* "" for this machine */
 	char self_text[512];		/* why it is not known which node this is */
-	enum es_datapath_kind datapath; /* as earshotd chooses; of those that fail, bpf */
+	enum es_datapath_kind datapath; /* as earshotd chooses; bpf if all fail */
 	int kernel_rc;
 	char kernel_text[512];
 	char module_text[256]; /* why the module does not run, where a later choice does */
@@ -185,7 +185,7 @@ struct es_facts {
 	struct es_facts_zones zones;
 	struct es_facts_translation translation;
 	struct es_facts_answer self_arp;			  /* for this node's own address */
-	struct es_facts_answer service_arp[ES_CONF_SERVICES_MAX]; /* for the services' */
+	struct es_facts_answer service_arp[ES_CONF_SERVICES_MAX]; /* for the services' addresses */
 	struct es_facts_answer node_arp[ES_CONF_NODES_MAX];
 	struct es_facts_answer self_ndp, service_ndp[ES_CONF_SERVICES_MAX]; /* for those that are of IPv6 */
 	struct es_facts_echo node_echo[ES_CONF_NODES_MAX];
@@ -195,8 +195,10 @@ struct es_facts {
 	struct es_facts_startup startup;
 };
 
-/* startup.c, for check-config too: is there no program_group of that name here? Of a service's document_root:
- * 0, or -errno. */
+/*
+ * startup.c, for check-config too. The first tells whether there is no program_group of that name here, the
+ * second looks at a service's document_root and returns 0 or -errno.
+ */
 int es_startup_group_is_missing(const struct es_conf *conf);
 int es_startup_root_read(const struct es_conf_service *service);
 
@@ -221,7 +223,7 @@ void es_facts_read_startup(const struct es_conf *conf, struct es_facts *facts);
 /* arp.c, for ndp.c, too: one more answer, with this hardware address */
 void es_facts_answer_add(struct es_facts_answer *answer, const __u8 *mac);
 
-/* files.c: the bytes of a file below the root, with a NUL behind; the caller frees. 0 or -errno. */
+/* files.c: the bytes of a file below the root, and a NUL after them; the caller frees. 0 or -errno. */
 int es_facts_file(const struct es_facts *facts, const char *path, char **ret_text);
 /* Up to @max numbers of a sysctl, "net/ipv4/tcp_rmem". Return: how many, or -errno. */
 int es_facts_sysctl(const struct es_facts *facts, const char *name, long *ret_values, int max);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads whether packet filters see what comes in: nftables' base chains (iptables-nft makes such, too), and
- * the tables of iptables-legacy. What the rules say is nothing that a program could judge.
+ * Reads whether packet filters see arriving packets: nftables' base chains (iptables-nft makes such, too),
+ * and the tables of iptables-legacy. Whether the rules let the right packets pass is nothing that a program
+ * could judge.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -57,7 +58,7 @@ static void nat_add(struct es_facts_firewall *firewall, const char *kind, const 
 			 chain);
 }
 
-/* Forwarding and what leaves is not our business. */
+/* Packets that are forwarded or leave are not our business. */
 static int sees_input(int family, int has_v6, const void *hook, size_t len)
 {
 	unsigned int number = attribute_be32(hook, len, NFTA_HOOK_HOOKNUM, ~0U);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Checks of what IPv6 addresses of services and nodes need of this machine.
- */
+/* Checks that this machine has what IPv6 addresses of services and nodes need. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -91,7 +89,10 @@ void es_check_link_local(struct es_check *check)
 		"%s has no link-local address of IPv6", interface);
 }
 
-/* Of an address; returns 1 if nothing is wrong with it. */
+/*
+ * Is the public interface in the multicast group of the service's address? Returns 1; or 0, and why is
+ * reported.
+ */
 static int judge_group(struct es_check *check, const struct es_conf_service *service)
 {
 	const char *interface = check->conf->datapath.interface;

@@ -10,12 +10,12 @@
 #include "inspector/datapath/network.h"
 #include "netfilter/kernel/tun.h"
 
-#define SYNACK_SEGMENTS 10 /* what a client may send before a socket exists (daemon/daemon.c) */
+#define SYNACK_SEGMENTS 10 /* the segments that a client may send before a socket exists (daemon/daemon.c) */
 #define MSS_USUAL	1460
 
 /*
- * How long servers keep idle connections: nginx for 75 s, others for some minutes; what the timeout may well
- * be: an hour.
+ * Servers keep idle connections for so long: nginx for 75 s, others for some minutes. A timeout of an hour is
+ * good.
  */
 #define KEEP_ALIVE_USUAL_S 300
 #define ESTABLISHED_GOOD_S 3600
@@ -43,7 +43,7 @@ static void check_reqsk(struct es_check *check)
 		es_check_ok(check, "the kernel has bpf_sk_assign_tcp_reqsk()");
 }
 
-/* What es_datapath_probe() means, by datapath. */
+/* The meaning of what es_datapath_probe() returns, by datapath. */
 static const struct {
 	const char *may_not;
 	const char *action;
@@ -336,7 +336,10 @@ static void check_conntrack_zone(struct es_check *check)
 					     : "no rule puts packets into a conntrack zone");
 }
 
-/* What is to be accepted: filters see a connection begin where its first packet comes in. */
+/*
+ * Names the packets that filters must accept. A filter sees a connection begin where its first packet
+ * arrives.
+ */
 static const char *firewall_action(const struct es_check *check)
 {
 	const struct es_conf_datapath *dp = &check->conf->datapath;

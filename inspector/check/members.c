@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Checks of what the running daemon says: of itself, and of the settings that the members have told each
+ * Checks what the running daemon says about itself, and about the settings that the members have told each
  * other.
  */
 #include <errno.h>
@@ -112,7 +112,7 @@ static struct json_object *status_nodes(const struct es_check *check)
 	return es_json_array(check->facts->daemon.status, "nodes");
 }
 
-/* Whatever the reason, and whether or not another check finds it. */
+/* Reports that this node is down, whatever the reason, and whether or not another check finds it. */
 static void check_down(struct es_check *check)
 {
 	struct json_object *nodes = status_nodes(check);
@@ -292,8 +292,10 @@ static int clock_is_told(struct json_object *node)
 	return json_object_object_get_ex(node, "clock_ahead_ms", &value) && value;
 }
 
-/* By how much this node's clock is wrong: all the others, two at least, are ahead of it,
- * or behind. Else 0. */
+/*
+ * By how much this node's clock is wrong, if all others that tell theirs, two at least, are ahead of it, or
+ * all are behind; else 0.
+ */
 static long long own_clock_ahead_ms(struct json_object *nodes)
 {
 	size_t i, n = json_object_array_length(nodes), others = 0;
@@ -436,7 +438,7 @@ static void check_waiting(struct es_check *check)
 {
 	const char *waiting = es_json_string(check->facts->daemon.status, "waiting_for_restart");
 
-	/* Of a version before: "-". */
+	/* A daemon of an earlier version says "-" if none waits. */
 	if (*waiting && strcmp(waiting, "-") != 0)
 		es_check_warning(check, "earshot rollout --restart of the same file, on any node",
 				 "settings of %s that are not in force: %s", check->conf->path, waiting);

@@ -94,7 +94,7 @@ static int ask(int fd, const struct es_facts_link *link, const struct es_addr *a
 	return sendto(fd, &asks, sizeof(asks), 0, (const void *)&to, sizeof(to)) < 0 ? -errno : 0;
 }
 
-/* Returns the hop limit with which it came, -1 if there is nothing more. */
+/* Returns the hop limit with which the packet arrived, -1 if there is none left. */
 static int take_one(int fd, struct ndp_message *told, size_t *ret_len)
 {
 	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
@@ -144,7 +144,7 @@ static long now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Always to the end of the time: that nobody answers is what is hoped for. */
+/* Listens to the end of the time in any case, since no answer is what is hoped for. */
 static void listen_on(const struct ndp_network *networks, long deadline)
 {
 	struct pollfd p[] = {

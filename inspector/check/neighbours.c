@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Checks of what the network answers: who has which address, and whether the private network carries what it
+ * Checks the answers of the network: who has which address, and whether the private network carries what it
  * must.
  */
 #include <arpa/inet.h>
@@ -47,7 +47,7 @@ static void check_own(struct es_check *check)
 	}
 }
 
-/* What was answered for an address of a service. Returns how many answers are wrong. */
+/* Judges the answers for an address of a service. Returns how many of them are wrong. */
 static unsigned int judge_service(struct es_check *check, const char *service, const struct es_addr *address,
 				  const struct es_facts_answer *arp)
 {
@@ -76,8 +76,10 @@ static unsigned int judge_service(struct es_check *check, const char *service, c
 	return wrong;
 }
 
-/* Nobody but a node's datapath answers for a service, and that with the cluster MAC. What one family tells is
- * told, also where the other could not be asked. */
+/*
+ * Only a node's datapath may answer for a service, with the cluster MAC. Wrong answers for one family are
+ * reported even if the other family could not be asked.
+ */
 static void check_service(struct es_check *check)
 {
 	const struct es_conf *conf = check->conf;
@@ -97,7 +99,7 @@ static void check_service(struct es_check *check)
 		es_check_ok(check, "nobody answers for the services with a MAC of his own");
 }
 
-/* With IPv6, who answers an echo request is there. */
+/* With IPv6, a node that answers an echo request is there. */
 static void check_nodes6(struct es_check *check)
 {
 	const struct es_conf *conf = check->conf;
@@ -212,7 +214,7 @@ static void check_route(struct es_check *check)
 		const char *family = es_addr_is_v4(address) ? "" : " -6";
 
 		if ((int)i == check->self || conf->nodes[i].removed || route->rc || !route->mtu)
-			continue; /* no route at all: others say that */
+			continue; /* no route at all: other checks report that */
 		wrong++;
 		es_conf_addr_text(address, text);
 		es_check_warning(

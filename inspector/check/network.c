@@ -198,8 +198,8 @@ static void check_datapath(struct es_check *check)
 }
 
 /*
- * Where an address of a service is; its own finding for each that is wrong. @is_needed: the service is on
- * this node
+ * Checks where an address of a service is, with a finding of its own for each that is wrong. @is_needed: the
+ * service is on this node
  */
 static unsigned int judge_service_address(struct es_check *check, const struct es_conf_service *service,
 					  const struct es_addr *address, int is_needed)

@@ -2,7 +2,7 @@
 #ifndef ES_CHECK_NFT_H
 #define ES_CHECK_NFT_H
 
-/* What the readers of nf_tables' rules have in common: attributes, and the expressions of a rule. */
+/* The parts that the readers of nf_tables' rules share: attributes, and the expressions of a rule. */
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
@@ -29,7 +29,7 @@ static inline int es_nft_is_text(struct es_nft_bytes text, const char *wanted)
 	return text.at && text.len == strlen(wanted) + 1 && !memcmp(text.at, wanted, text.len);
 }
 
-/* The attributes behind a message's own header. */
+/* The attributes after a message's own header. */
 static inline struct es_nft_bytes es_nft_message(const void *data, size_t len)
 {
 	const size_t header = NLMSG_ALIGN(sizeof(struct nfgenmsg));
@@ -39,8 +39,8 @@ static inline struct es_nft_bytes es_nft_message(const void *data, size_t len)
 }
 
 /*
- * The next of a list's elements, which are one behind the other in attributes of the same type; @list goes on
- * behind it.
+ * The next element of a list, whose elements follow each other in attributes of the same type; @list then
+ * begins after it.
  */
 static inline struct es_nft_bytes es_nft_next(struct es_nft_bytes *list)
 {

@@ -11,7 +11,7 @@ static const char *word(enum es_check_severity severity)
 	return severity == ES_CHECK_UNCHECKED ? "not checked" : es_check_severity_name(severity);
 }
 
-/* The part of the id behind the group, which is the heading. */
+/* The part of the id after the group, which is the heading. */
 static const char *short_id(const struct es_check_finding *f)
 {
 	return f->id + strlen(f->group->name) + 1;

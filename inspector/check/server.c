@@ -38,8 +38,8 @@ static void check_key(struct es_check *check)
 }
 
 /*
- * Where something must listen: a service's own addresses and port, and where its programs' connections go, of
- * each family.
+ * A place where something must listen: a service's own address and port, or where its programs' connections
+ * go, of each family.
  */
 struct place {
 	const char *service;
@@ -59,7 +59,7 @@ static const struct es_addr *server_of(const struct es_check *check, unsigned in
 	return own;
 }
 
-/* The places, one after the other by @at, which begins at 0. Returns 0 behind the last. */
+/* Gives the places one after the other by @at, which begins at 0. Returns 0 after the last. */
 static int place_next(const struct es_check *check, unsigned int *at, struct place *ret_place)
 {
 	const struct es_conf *conf = check->conf;

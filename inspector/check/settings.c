@@ -61,7 +61,7 @@ static int told_before(struct json_object *nodes, size_t node, const char *name)
 	return 0;
 }
 
-/* What may differ for a while, or for good; everything else must not. */
+/* Some settings may differ for a while, or for good; all others must not. */
 static enum es_check_severity severity_of(const char *name)
 {
 	static const char *const info[] = {"version", "kernel"};
@@ -115,7 +115,7 @@ static void judge_drift(struct es_check *check, struct json_object *node, struct
 		       es_json_string(element, "value"), list);
 }
 
-/* Does one of the first @count nodes drift in this setting? Then that is said already. */
+/* Does one of the first @count nodes drift in this setting? Then that has been reported already. */
 static int is_drift(struct json_object *nodes, size_t count, const char *setting)
 {
 	for (size_t i = 0; i < count; i++) {

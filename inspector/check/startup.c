@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the configuration names on this machine and the daemon does not start without, or misses: the group of
- * programs, document roots. The key file is server.c's, and plugins are the command's to load (cli/check.c).
+ * Looks for what the configuration names on this machine and the daemon needs to start, or misses later: the
+ * group of programs, and document roots. The key file is checked in server.c, and plugins are loaded by the
+ * command (cli/check.c).
  */
 #include <errno.h>
 #include <grp.h>

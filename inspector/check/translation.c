@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads which rules of nf_tables, those of iptables-nft among them, certainly translate what is for a
- * service. A rule's conditions on port, address, protocol and interface are understood; one with another
- * condition may match or not, and nothing is said of it (check_firewall() warns of its chain). A chain that
- * rules may jump to is taken for one that they do jump to. Rules of iptables-legacy are not read.
+ * Reads which rules of nf_tables, those of iptables-nft among them, certainly translate packets for a
+ * service. A rule's conditions on port, address, protocol and interface are understood; a rule with another
+ * condition may match or not, so it is not reported (check_firewall() warns of its chain). If rules may jump
+ * to a chain, it is taken for granted that they do. Rules of iptables-legacy are not read.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,10 +18,10 @@
 #define CHAINS_MAX 64
 #define REGISTERS  32
 
-/* What a register has. */
+/* The fact about a packet that a register holds. */
 enum loaded { NOTHING, PORT, ADDRESS4, ADDRESS6, PROTOCOL, FAMILY, INTERFACE };
 
-/* struct base - a base chain of the kind nat; @is_in: for what comes in */
+/* struct base - a base chain of the kind nat; @is_in: it is for arriving packets */
 struct base {
 	unsigned int family;
 	int is_in;
@@ -29,9 +29,9 @@ struct base {
 };
 
 /**
- * struct rule - of the one that is read
+ * struct rule - the rule that is being read
  * @low, @high: the ports that it is about; @address: unless all zeros, the address; @family: 0, 4 or 6
- * @never: it is about something else; @unsure: it has a condition that is not understood
+ * @never: it is about another protocol or interface; @unsure: it has a condition that is not understood
  */
 struct rule {
 	enum loaded loaded[REGISTERS];
@@ -42,7 +42,10 @@ struct rule {
 	int translates, accepts;
 };
 
-/* @accepted: what the chain that is read has let pass by now, as bits; of either family */
+/*
+ * @accepted: the services whose packets the chain that is being read has let pass by now, as bits; for each
+ * family
+ */
 struct reader {
 	const struct es_conf *conf;
 	struct es_facts_translation *ret;
@@ -83,7 +86,7 @@ static void on_chain(void *ctx, const void *data, size_t len)
 	r->count++;
 }
 
-/* Registers of 16 bytes, or of 4 each, whose first ones have the same places. */
+/* Registers of 16 bytes and of 4 bytes share their places; one is known by the place of its first 4 bytes. */
 static enum loaded *register_of(struct rule *rule, unsigned int reg)
 {
 	unsigned int at = reg >= NFT_REG32_00 ? reg - NFT_REG32_00 : 4 * (reg - NFT_REG_1);
@@ -168,7 +171,7 @@ static void read_cmp(const struct es_conf *conf, struct es_nft_bytes data, struc
 		rule->unsure = 1;
 }
 
-/* xtables' match tcp; a comment is none. */
+/* Reads xtables' match tcp. Its match comment is no condition. */
 static void read_match(struct es_nft_bytes data, struct rule *rule)
 {
 	struct es_nft_bytes name = es_nft_attribute(data, NFTA_MATCH_NAME),
@@ -225,7 +228,7 @@ static void read_expression(const struct es_conf *conf, struct es_nft_bytes expr
 			     (es_nft_is_text(target, "REDIRECT") || es_nft_is_text(target, "DNAT")));
 }
 
-/* Is the chain asked about what comes in? @at: its table and name */
+/* Is the chain asked about arriving packets? @at: its table and name */
 static int is_asked(const struct reader *r, const struct base *at)
 {
 	int asked = 0;
@@ -242,7 +245,7 @@ static int is_asked(const struct reader *r, const struct base *at)
 	return asked && strncmp(at->table, ES_FACTS_OUR_TABLES, strlen(ES_FACTS_OUR_TABLES)) != 0;
 }
 
-/* Does it certainly match what is for the service's address of that family? */
+/* Does the rule certainly match packets for the service's address of that family? */
 static int matches(const struct reader *r, const struct rule *rule, unsigned int service, unsigned int family)
 {
 	const struct es_conf_service *s = &r->conf->services[service];

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Reads which rules of nf_tables put packets into zones of the connection tracking, those of iptables-nft
- * among them.
- */
+/* Reads which rules of nf_tables, those of iptables-nft among them, put packets into conntrack zones. */
 #include <arpa/inet.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
@@ -15,8 +12,8 @@
 #include "inspector/check/nft.h"
 
 /*
- * struct rule - of the one that is read: @loaded: the last number that it has put into a register; @zone: 0,
- * or what it sets
+ * struct rule - the rule that is being read. @loaded: the last number that it has put into a register; @zone:
+ * the zone that it sets, or 0
  */
 struct rule {
 	__u16 loaded;
@@ -100,7 +97,7 @@ void es_facts_read_zones(const struct es_conf *conf, struct es_facts *facts)
 	struct nfgenmsg request = {.nfgen_family = NFPROTO_UNSPEC, .version = NFNETLINK_V0};
 
 	facts->zones = (struct es_facts_zones){.wanted = conf->datapath.conntrack_zone};
-	if (facts->datapath == ES_DATAPATH_NETFILTER) /* which there is none of without nf_tables */
+	if (facts->datapath == ES_DATAPATH_NETFILTER) /* which needs nf_tables */
 		facts->zones.rc =
 			es_netlink_ask(NETLINK_NETFILTER, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE,
 				       NLM_F_DUMP, &request, sizeof(request), on_rule, &facts->zones);
