@@ -23,9 +23,6 @@ PAGES_APART = ("docs/plugin-abi.md",)
 # folder or file: (headless sentences, other names of conntrack, wide lines), of all below it but for what is named itself
 NOT_YET = {
     "inspector/plugin/include/earshot": (1, 0, 17),
-    "kmod/bpf": (13, 0, 0),
-    "kmod/core": (13, 0, 0),
-    "kmod/module": (14, 0, 0),
     "libearshot/include/earshot": (2, 0, 5),
     "netfilter": (20, 4, 0),
     "tests/netfilter": (7, 2, 0),

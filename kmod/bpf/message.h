@@ -17,13 +17,13 @@
 
 #define ES_MAC_CHUNK 32
 
-/* Which family the envelope has, until it is taken off. */
+/* Is the envelope of IPv6? Valid until it is taken off. */
 static __always_inline int es_message_is_v6(const struct __sk_buff *skb)
 {
 	return skb->protocol == es_htons(ETH_P_IPV6);
 }
 
-/* Where the message's header is in the frame, and the packet behind it. */
+/* Offsets in the frame: the UDP header, the message's header after it, and the packet after that. */
 static __always_inline __u32 es_message_udp_off(const struct __sk_buff *skb)
 {
 	return ETH_HLEN + (es_message_is_v6(skb) ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
@@ -100,7 +100,7 @@ static __noinline int es_message_mac(struct __sk_buff *skb, const struct es_sipk
 	return 0;
 }
 
-/* What the clocks say. */
+/* When the message has arrived, by this node's clocks. */
 static __always_inline void es_message_moment_get(const struct es_state *state, const struct es_config *cfg,
 						  const struct es_handover *h, struct es_message_moment *ret)
 {
@@ -130,7 +130,7 @@ static __noinline int es_message_authentic(const struct es_config *cfg, const st
 	return (int)verdict.counter;
 }
 
-/* A counter to count and drop by, or ES_COUNT_handover_received. */
+/* Returns a counter to count and drop by, or ES_COUNT_handover_received. */
 static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *cfg,
 				       const struct es_handover *h)
 {
@@ -165,8 +165,9 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 #define ES_MESSAGE_KEPT ES_STRAYS_KEPT
 
 /*
- * What the IPv6 and UDP headers say of a message that is cut. Its checksum is made anew, with the message's
- * header as it is in the packet; es_message_store6() goes on from there. Returns 0 or -1.
+ * Correct the lengths in the IPv6 and UDP headers of a message that was cut. The UDP checksum is made anew,
+ * over the message's header as it is in the packet; es_message_store6() then corrects it for the answer's
+ * header. Returns 0 or -1.
  */
 static __noinline int es_message_cut6(struct __sk_buff *skb)
 {
@@ -208,7 +209,7 @@ static __noinline int es_message_cut6(struct __sk_buff *skb)
 		       : 0;
 }
 
-/* The same with IPv4, whose messages have no UDP checksum. */
+/* Likewise for IPv4, whose messages have no UDP checksum. */
 static __noinline int es_message_cut4(struct __sk_buff *skb)
 {
 	const __u32 len = sizeof(struct udphdr) + sizeof(struct es_handover) + ES_MESSAGE_KEPT;
@@ -265,7 +266,7 @@ static __noinline int es_message_turn(struct __sk_buff *skb)
 		       : 0;
 }
 
-/* The same with IPv6. Neither changes a checksum. */
+/* Likewise for IPv6. Neither function changes a checksum: the sum stays the same. */
 static __noinline int es_message_turn6(struct __sk_buff *skb)
 {
 	struct {
@@ -293,8 +294,8 @@ static __noinline int es_message_turn6(struct __sk_buff *skb)
 }
 
 /*
- * Put the header @h in the place of the one that is in the packet, which the UDP checksum has to hear of:
- * IPv6 demands one (RFC 8200, 8.1), and the whole is too long to be added up. Returns 0 or -1.
+ * Replace the header in the packet by @h, and correct the UDP checksum by the difference: IPv6 demands a
+ * checksum (RFC 8200, 8.1), and the whole message is too long to be added up. Returns 0 or -1.
  */
 static __noinline int es_message_store6(struct __sk_buff *skb, struct es_handover *h)
 {

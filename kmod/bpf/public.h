@@ -3,8 +3,8 @@
 #define ES_BPF_PUBLIC_H
 
 /*
- * What es_public does with a packet of the public interface: reads one of IPv6, completes the view of a
- * segment, and carries out what es_decide() says of it.
+ * The program es_public, which gets the packets of the public interface: reads those of IPv6, completes the
+ * view of a segment, and carries out the verdict of es_decide().
  */
 #include "answer.h"
 #include "neighbour.h"
@@ -15,7 +15,10 @@
 #include "view.h"
 #include "kmod/core/icmp.h"
 
-/* The verdicts that send something to the client. A function of its own: stacks of BPF programs are small. */
+/*
+ * Carry out a verdict that sends something to the client. A function of its own: stacks of BPF programs are
+ * small.
+ */
 static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es_packet *pkt,
 					  const struct es_view *v, const struct es_verdict *verdict)
 {
@@ -30,8 +33,8 @@ static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es
 }
 
 /*
- * What this node does not serve at layer 4 may go to another one. Noted before that can be said: this one
- * makes nothing of it.
+ * A connection that this node does not serve at layer 4 may go to another node, but not before this node has
+ * noted that it makes no socket for it.
  */
 static __always_inline int es_carry_out_give(const struct es_view *v)
 {
@@ -95,8 +98,8 @@ static __noinline int es_carry_out_rebuild(struct __sk_buff *skb, struct bpf_soc
 	if (es_rebuild(skb, sk, pkt, &v->seg, &rebuilt.track.options))
 		return -1;
 	/*
-	 * This node, too, may be lost, and be asked again when what it has made is gone. It has executed
-	 * nothing of what it could not make, so that is not noted.
+	 * Noted because this node, too, may be lost, and be asked again when its sockets are gone. A request
+	 * whose socket could not be made was not executed, so it is not noted.
 	 */
 	if (cfg->leased)
 		es_first_note(v->flow_hash, v->seg.seq, rebuilt.at_ns);
@@ -134,20 +137,23 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 		rc = es_answer_end_old(skb, pkt, v->old_rcv_nxt);
 		break;
 	case ES_REBUILD:
-		/* The stack drops and counts it; no socket must come of it. */
+		/* The stack drops and counts a packet with a wrong checksum; no socket must come of it. */
 		if (es_packet_is_damaged(skb, pkt, v->seg.len)) {
 			bpf_skb_change_type(skb, PACKET_TYPE_HOST);
 			rc = ES_TC_NEXT;
 			break;
 		}
 		settled = ES_SETTLED_AS(es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0));
-		/* The inspector may know who serves it, or who has it. */
+		/* The inspector may know which node serves the connection, or has it. */
 		if (v->may_give && v->inspector_alive &&
 		    (settled == ES_SETTLED_REFUSED || (settled == ES_SETTLED_NOT && !listening))) {
 			es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
 			return es_carry_out_queue(skb, sk, pkt, v, verdict);
 		}
-		/* Rebuilt before; or refused, while there was an inspector, and another node may have it. */
+		/*
+		 * The request was rebuilt before; or it was refused while there was an inspector, and another
+		 * node may have it.
+		 */
 		if (settled != ES_SETTLED_NOT) {
 			counter = ES_COUNT_handover_old;
 			break;
@@ -155,13 +161,16 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 		if (!listening)
 			counter = ES_COUNT_rebuild_no_listener;
 		else if (es_listener_is_full(sk))
-			/* Or the kernel drops the packet, and our note of it the client's retransmissions. */
+			/*
+			 * Otherwise the kernel drops the packet, and our note of it the client's
+			 * retransmissions.
+			 */
 			counter = ES_COUNT_handover_accept_full;
 		else if (es_carry_out_rebuild(skb, sk, pkt, v, verdict))
 			counter = ES_COUNT_rebuild_refused;
 		if (counter != verdict->counter) {
 			es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
-			/* As a stack without that port would: the client is told at once. */
+			/* Tell the client at once, as a stack without that port would. */
 			if (!listening)
 				rc = es_carry_out_answer(skb, pkt, v, verdict);
 			break;
@@ -176,10 +185,7 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 	return rc;
 }
 
-/*
- * Of an ICMP error that begins at @off: is it about a message? A global function, so that it is verified
- * once.
- */
+/* Is the ICMP error that begins at @off about a message? A global function, so that it is verified once. */
 __noinline int es_public_is_error(struct __sk_buff *skb, __u32 off, int is_v6, int is_part)
 {
 	struct es_state *state = es_state_get();
@@ -202,10 +208,10 @@ __noinline int es_public_is_error(struct __sk_buff *skb, __u32 off, int is_v6, i
 }
 
 /*
- * Is it a message of the nodes', or was one, or is it an error about one? They have a network of their own,
- * where es_cluster looks at it before a socket gets it; what comes from the clients' side is nobody's who may
- * send one. A part of a datagram is looked at only if it has the ports; without that one, the rest never
- * becomes a whole.
+ * Does the packet belong to the nodes' messages: is it to or from the handover port, or an error about such a
+ * packet? Nodes have a network of their own, where es_cluster looks at a message before a socket gets it;
+ * nobody on the clients' side may send one. A fragment is looked at only if it has the ports; without that
+ * fragment, the others never become a whole datagram.
  */
 static __always_inline int es_public_is_message(struct __sk_buff *skb, const struct es_config *cfg,
 						const struct iphdr *ip)
@@ -223,8 +229,8 @@ static __always_inline int es_public_is_message(struct __sk_buff *skb, const str
 }
 
 /*
- * The same with IPv6: what may be one behind headers that nobody walks over is none of anybody who means it
- * well. A global function, so that it is verified once.
+ * Likewise for IPv6. A packet that may be a message behind headers which nobody walks over counts as one, as
+ * nobody sends it who means well. A global function, so that it is verified once.
  */
 __noinline int es_public_is_message6(struct __sk_buff *skb, const struct es_packet *pkt)
 {
@@ -246,7 +252,9 @@ __noinline int es_public_is_message6(struct __sk_buff *skb, const struct es_pack
 	       (port[1] == cfg->handover_port || port[0] == cfg->handover_port);
 }
 
-/* Completes the view of a packet for an established socket. Returns 0, or -1 and the packet is dropped. */
+/*
+ * Completes the view of a packet for an established socket. Returns 0, or -1 if the packet is to be dropped.
+ */
 static __always_inline int es_public_view_socket(struct bpf_sock *sk, const struct es_packet *pkt,
 						 struct es_view *view, __u64 now_ns)
 {
@@ -255,7 +263,10 @@ static __always_inline int es_public_view_socket(struct bpf_sock *sk, const stru
 	return es_view_reads_track(view) ? es_view_track(sk, pkt, view, now_ns) : 0;
 }
 
-/* Of every other one. */
+/*
+ * Completes the view of a packet without an established socket. Returns 0, or -1 if the packet is to be
+ * dropped.
+ */
 static __always_inline int es_public_view_flow(struct __sk_buff *skb, const struct es_state *state,
 					       const struct es_config *cfg, const struct es_packet *pkt,
 					       struct es_view *view, __u32 service, __u64 now_ns)
@@ -282,7 +293,7 @@ static __always_inline int es_public_view_flow(struct __sk_buff *skb, const stru
 	return view->has_doubts && view->mine ? es_view_doubt(view, now_ns) : 0;
 }
 
-/* What is to become of it. */
+/* Decides about the packet. A cookie that another connection got is not sent: then the next slot's is. */
 static __always_inline int es_public_decide(struct es_view *view, struct es_verdict *ret)
 {
 	if (es_view_decide(view, ret))
@@ -326,9 +337,9 @@ out:
 enum { ES_READ6_NEXT = -1, ES_READ6_DROP = -2, ES_READ6_OTHER = -3, ES_READ6_SOLICITED = -4 };
 
 /*
- * Read a packet of IPv6. Returns the index of the service that it is for, or what else it is; what is dropped
- * is counted. A global function, so that it is verified once, and IPv4's packets need not be followed again
- * behind it.
+ * Read a packet of IPv6. Returns the index of the service that it is for, or an ES_READ6 value; a packet that
+ * is to be dropped is counted. A global function, so that it is verified once, and the verifier need not
+ * follow IPv4's packets again after it.
  */
 __noinline int es_public_read6(struct __sk_buff *skb, struct es_packet *pkt, struct es_segment *seg)
 {
@@ -371,7 +382,7 @@ __noinline int es_public_read6(struct __sk_buff *skb, struct es_packet *pkt, str
 	return service < 0 ? ES_READ6_OTHER : service & (ES_SERVICES_MAX - 1);
 }
 
-/* What comes of a packet of IPv6 that is for no service's port. */
+/* Returns the program's verdict for a packet of IPv6 that is for no service's port. */
 static __noinline int es_public_other6(struct __sk_buff *skb, const struct es_packet *pkt, int read)
 {
 	__u8 next = 0, hops = 0;

@@ -27,7 +27,7 @@ __noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segme
 				      seg->ack, es_ns_to_ms(now_ns));
 }
 
-/* es_stray_look() - whose is the segment? Counts. Returns an enum es_nack_reason. */
+/* es_stray_look() - does this node have the segment's connection? Counts. Returns an enum es_nack_reason. */
 __noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg)
 {
 	struct es_handover_view view = {.kind = ES_HANDOVER_STRAY};
@@ -52,7 +52,9 @@ __noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt,
 	view.socket = es_socket_classify(sk, &old_rcv_nxt, &view.listening);
 	if (sk)
 		bpf_sk_release(sk);
-	/* In this order: before a socket leaves, it is noted that its connection is on its way. */
+	/*
+	 * Looked up after the socket: before a socket leaves, it is noted that its connection is on its way.
+	 */
 	view.on_its_way = (__u8)es_stray_may_be_on_its_way(hash, seg, bpf_ktime_get_coarse_ns());
 	es_decide_handover(&view, &verdict);
 	es_count(verdict.counter);
@@ -69,7 +71,7 @@ struct es_strays_loop {
 	struct es_packet pkt;
 };
 
-/* One question, into @ret, all zeros before. Returns 0 or -1. */
+/* Load one question into @ret, which is all zeros before. Returns 0 or -1. */
 static __always_inline int es_stray_question_load(const struct es_strays_loop *loop, __u32 i,
 						  union es_stray_question_any *ret)
 {
@@ -97,7 +99,10 @@ static long es_strays_step(__u32 i, void *data)
 	return 0;
 }
 
-/* What the message begins with. Returns the counter to drop it by, ES_COUNTER_COUNT if it may be answered. */
+/*
+ * Read the beginning of the message: the service, and how many segments it asks about. Returns the counter to
+ * drop it by, ES_COUNTER_COUNT if it may be answered.
+ */
 static __noinline int es_strays_load(const struct es_handover *h, struct es_strays_loop *loop)
 {
 	union es_stray_service_any service = {};
@@ -120,7 +125,9 @@ static __noinline int es_strays_load(const struct es_handover *h, struct es_stra
 	return es_service_of(&loop->pkt) < 0 ? ES_COUNT_handover_wrong_target : ES_COUNTER_COUNT;
 }
 
-/* A message about many; a function of its own, for its stack. Returns the program's verdict. */
+/*
+ * A message that asks about many strays; a function of its own, for its stack. Returns the program's verdict.
+ */
 static __noinline int es_strays_answer(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
 {
 	struct es_strays_loop loop = {.skb = skb};

@@ -3,8 +3,8 @@
 #define ES_BPF_TARGET_H
 
 /*
- * What a node does with an authentic, fresh handover message: rebuild, deliver, refuse, and for its own
- * later requests stay and end.
+ * Acts on authentic, fresh handover messages: rebuild, deliver, refuse, and for this node's own later
+ * requests stay and end.
  */
 #include "answer.h"
 #include "heard.h"
@@ -19,7 +19,7 @@
 #include "tracks.h"
 #include "kmod/core/plan.h"
 
-/* What the target knows about the packet in a message. */
+/* Fill in the view's facts about @sk, the socket that was found for the packet in the message; NULL: none. */
 static __always_inline void es_handover_view_socket(struct bpf_sock *sk, const struct es_handover *h,
 						    struct es_handover_view *v, __u32 *ret_old_rcv_nxt)
 {
@@ -67,7 +67,7 @@ __noinline int es_challenge_set(__u64 flow_hash, __u32 challenged)
 	return 0;
 }
 
-/* Was the client of that socket asked for it? Returns an enum es_challenged. */
+/* Was the client asked whether it still has the connection of @sk? Returns an enum es_challenged. */
 static __always_inline int es_challenge_state(struct bpf_sock *sk, __u64 flow_hash)
 {
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : (void *)0;
@@ -83,13 +83,13 @@ static __always_inline int es_stay(struct bpf_sock *sk, const struct es_handover
 
 	if (!t)
 		return 0;
-	/* Otherwise it has come again: the socket has it already. */
+	/* Otherwise the request has come again: the socket has it already. */
 	if (es_track_has_queued(t, seg->seq) && es_track_step(t, ES_TRACK_QUEUED, ES_TRACK_SERVED))
 		es_track_pin(t, es_track_stay(t, seg, h, bpf_ktime_get_ns()));
 	return es_track_is_leaving(t) ? -1 : 0;
 }
 
-/* What es_handover_view wants to know for ES_HANDOVER_END and _GONE. */
+/* Fill in the view for ES_HANDOVER_END and _GONE: may the connection leave, or is it leaving already? */
 static __noinline int es_leave_begin(struct __sk_buff *skb, struct bpf_sock *sk, struct es_handover_view *v)
 {
 	struct es_track_socket socket = {};
@@ -106,7 +106,7 @@ static __noinline int es_leave_begin(struct __sk_buff *skb, struct bpf_sock *sk,
 	return 0;
 }
 
-/* The CPU that has made it ES_TRACK_LEAVING settles it. */
+/* The CPU that has made the track ES_TRACK_LEAVING settles it. */
 static __noinline int es_leave_settle(struct bpf_sock *sk, __u32 state)
 {
 	struct es_track *t = sk ? es_track_of(sk) : (void *)0;
@@ -135,8 +135,8 @@ __noinline int es_handover_is_stale_here(const struct es_handover *h, __u64 flow
 }
 
 /*
- * es_decide_handover(), and the plan of its verdict; a global function, so that it is verified once, and what
- * follows for no view in particular.
+ * es_decide_handover(), and the plan of its verdict; a global function, so that it is verified once, and the
+ * code after it for no view in particular.
  */
 __noinline int es_handover_decide(struct es_handover_view *view, struct es_handover_plan *plan)
 {
@@ -182,7 +182,7 @@ static __always_inline __u32 es_handover_read(struct __sk_buff *skb, const struc
 	return ES_COUNTER_COUNT;
 }
 
-/* All else that the decision wants to know. */
+/* Fill in the rest of the view. */
 static __always_inline void es_handover_look(struct __sk_buff *skb, const struct es_config *cfg,
 					     const struct es_handover *h, struct es_received *in)
 {
@@ -214,8 +214,8 @@ static __always_inline __u32 es_handover_fate(const struct es_config *cfg, const
 }
 
 /*
- * The steps of a plan (kmod/core/plan.h). Each returns 0 or -1; those with a stack of their own have it for
- * its size.
+ * The steps of a plan (kmod/core/plan.h). Each returns 0 or -1; those that are not inlined need a stack of
+ * their own.
  */
 static __noinline int es_handover_settle(struct es_received *in)
 {
@@ -283,7 +283,7 @@ static __noinline int es_handover_note(struct es_received *in)
 	return es_rebuilt_note(in->hash, in->view.seg.seq, &rebuilt);
 }
 
-/* Of the inspector; the packet goes along. */
+/* Tell the inspector; the packet goes along. */
 static __noinline int es_handover_tell(struct es_received *in)
 {
 	struct es_record record = {.flow = ES_FLOW_HERE};

@@ -3,8 +3,8 @@
 #define ES_BPF_VIEW_H
 
 /*
- * What es_decide() wants to know of a packet, of its flow, its socket and that socket's track, gathered from
- * the tables; and the decision itself, in a stack frame of its own.
+ * Gathers from the tables the facts that es_decide() needs, about a packet, its flow, its socket and that
+ * socket's track. It also makes the decision, in a stack frame of its own.
  */
 #include "heard.h"
 #include "packet.h"
@@ -20,7 +20,7 @@ static __always_inline struct es_decision_set *es_decision_set_of(const struct e
 	return cfg->decision_sets ? bpf_map_lookup_elem(&es_decisions, &set) : (void *)0;
 }
 
-/* Everything about a flow that es_decide() wants to know, and the packet and its socket do not tell. */
+/* Fill in the facts about a flow that es_decide() needs, and that the packet and its socket do not tell. */
 __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, __u64 now_ns)
 {
 	struct es_state *state = es_state_get();
@@ -87,7 +87,7 @@ __noinline int es_view_is_martian(const struct es_packet *pkt)
 
 static __always_inline int es_view_is_unproven(struct bpf_sock *sk)
 {
-	/* Asked for the verifier, which may not see that what is established is there. */
+	/* @sk is checked for the verifier, which may not see that an established socket is there. */
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : (void *)0;
 
 	return tp && es_socket_is_unproven(tp);
@@ -109,7 +109,7 @@ static __noinline int es_view_track(struct bpf_sock *sk, const struct es_packet 
 	     (es_seq_before(v->seg.seq + v->seg.len, t->next_request_seq) && !(v->seg.flags & ES_TCP_URG))))
 		return 0; /* the inside of a body: nothing to work out */
 	if (!v->seg.len && !(v->seg.flags & ES_TCP_URG) && (!t || t->state == ES_TRACK_SERVED))
-		return 0; /* the end, of nothing that the inspector has */
+		return 0; /* a FIN, but the inspector has no request of this connection */
 	es_track_socket_read(sk, &socket);
 	if (!socket.is_established)
 		return 0;

@@ -3,10 +3,10 @@
 #define ES_CORE_MESSAGE_H
 
 /*
- * What becomes of a datagram to or from the handover port, and what the header of an answer says. As in
- * decide.h: views in, a verdict out. In this order: es_decide_envelope() before anything is believed, the
- * MAC, es_decide_authentic(), the replay window (replay.h), es_decide_fresh(). What the message then asks for
- * is decided in target.h, program.h and strays.h.
+ * Decides what becomes of a datagram to or from the handover port, and fills in the header of an answer. As
+ * in decide.h: views in, a verdict out. In this order: es_decide_envelope() before anything is believed, the
+ * MAC, es_decide_authentic(), the replay window (replay.h), es_decide_fresh(). The request in the message is
+ * then decided about in target.h, program.h and strays.h.
  */
 #include "abi.h"
 #include "counters.h"
@@ -19,8 +19,8 @@
 enum es_message_action {
 	ES_MESSAGE_REFUSE, /* drop it */
 	ES_MESSAGE_PASS,   /* to its own socket: the datapath has nothing to do with it */
-	ES_MESSAGE_GO_ON,  /* what is asked here is answered with yes */
-	/* What a fresh message is for: */
+	ES_MESSAGE_GO_ON,  /* the answer to the function's question is yes */
+	/* A fresh message is about: */
 	ES_MESSAGE_PROGRAM, /* a program's connection (program.h) */
 	ES_MESSAGE_STRAYS,  /* many segments that nobody takes (strays.h) */
 	ES_MESSAGE_SEGMENT, /* a client's segment, see es_message_packet_ok() */
@@ -41,7 +41,7 @@ struct es_message_verdict {
 
 /**
  * struct es_message_envelope - what the headers around a message say
- * @ip_len: what the IP header says that is behind it; @udp_len: of the datagram, with its header
+ * @ip_len: how many bytes follow the IP header; @udp_len: the length of the datagram, with its header
  * @is_short: there is no room for struct es_handover; @is_partial: a fragment, or several datagrams in one
  */
 struct es_message_envelope {
@@ -52,7 +52,7 @@ struct es_message_envelope {
 };
 
 /**
- * es_decide_envelope() - is it a message at all, and one for this node?
+ * es_decide_envelope() - is a datagram a message at all, and one for this node?
  * @h: meaningless if it @is_short; @self: this node's id
  * ES_MESSAGE_GO_ON: its lengths are true.
  */
@@ -70,17 +70,17 @@ static __always_inline void es_decide_envelope(const struct es_message_envelope 
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_malformed);
 	if (h->target != self)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_wrong_target);
-	/* Nothing is kept of an id beyond the tables: neither a replay window nor a start. */
+	/* Nothing is kept for an id beyond the tables: neither a replay window nor a start. */
 	if (h->source >= ES_NODES_MAX)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_malformed);
 	ES_MESSAGE_VERDICT(ret, ES_MESSAGE_GO_ON, ES_COUNTER_COUNT);
 }
 
 /**
- * struct es_message_moment - when a message has come
+ * struct es_message_moment - when a message has arrived
  * @wall_ns, @before_ns: by this node's wall clock, and by the one before it was set (wall.h)
  * @began, @own_began: struct es_state's @began of the source and of this node
- * @since_ns: how long ago the latter was
+ * @since_ns: how long ago this node began
  */
 struct es_message_moment {
 	__u64 wall_ns;
@@ -107,7 +107,7 @@ static __always_inline void es_decide_authentic(const struct es_config *cfg, con
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_late);
 	if (time == ES_HANDOVER_UNTIMED && cfg->requires_time)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_untimed);
-	/* What a node tells itself is seen by nobody. */
+	/* A node's messages to itself are on no wire, so nobody can have recorded them. */
 	if (h->source != cfg->self && es_handover_is_early(h, at->began, at->own_began, at->since_ns))
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_early);
 	ES_MESSAGE_VERDICT(ret, ES_MESSAGE_GO_ON, ES_COUNT_handover_received);
@@ -120,7 +120,7 @@ static __always_inline void es_decide_authentic(const struct es_config *cfg, con
 static __always_inline void es_decide_fresh(const struct es_handover *h, int is_to_port, __u32 self,
 					    struct es_message_verdict *ret)
 {
-	/* Answers are checked here, and read by who has asked. */
+	/* Answers are checked here, and read by the one that has asked. */
 	if (h->kind == ES_HANDOVER_NACK)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_PASS,
 				   es_nack_is_stray(h->nack)  ? ES_COUNT_stray_answered
@@ -142,7 +142,7 @@ static __always_inline void es_decide_fresh(const struct es_handover *h, int is_
 /**
  * es_message_packet_ok() - can the packet in a message be a client's segment?
  * @ip: its first 20 bytes; @len: the message's packet_len
- * Of TCP over IPv4 without options, whole, and as long as the message says.
+ * That is so for TCP over IPv4 without options, whole, and as long as the message says.
  */
 static __always_inline int es_message_packet_ok(const __u8 *ip, __u32 len)
 {
@@ -156,8 +156,8 @@ static __always_inline int es_message_is_connections(const struct es_segment *se
 }
 
 /*
- * es_message_strays_put() - what an answer to a message about many says beyond what every one does; @here: a
- * bit for each
+ * es_message_strays_put() - fill in what only the answer to a message about many strays has; @here: a bit for
+ * each
  */
 static __always_inline void es_message_strays_put(struct es_handover *h, __u64 here)
 {
@@ -166,8 +166,8 @@ static __always_inline void es_message_strays_put(struct es_handover *h, __u64 h
 }
 
 /**
- * es_message_answer_put() - make of a message's header that of the answer to it
- * @h: also what the answer says beyond what every one does; @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its
+ * es_message_answer_put() - make of a message's header the header of its answer
+ * @h: fields that only this answer has are set already; @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its
  * field nack; @wall_ns: now; @sequence: the next of the datapath's own stream. The MAC is the caller's.
  */
 static __always_inline void es_message_answer_put(struct es_handover *h, __u32 self, __u8 kind, __u8 reason,

@@ -4,22 +4,20 @@
 
 /*
  * Packets that this node has heard on the public network lately, whichever node they were for: a bitmap of
- * two generations. A key, a hash that says what was heard, sets three bits of a word. The memory of it lasts
- * for one life at least and for two at most. What was heard is always found for as long as that; what was not
- * heard is found, too, where other keys have set the same bits, and the more was heard, the more often: to
- * the asker, "yes" must be the answer that it would act on without asking, and "no" the one that proves
- * something.
+ * two generations. A key, a hash that says what was heard, sets three bits of a word. A key is remembered for
+ * one life at least and for two at most. For so long, a key that was heard is always found. A key that was
+ * not heard is found, too, where other keys have set the same bits, and the more was heard, the more often
+ * that happens. So on "yes", the asker must do as it would without asking; only "no" proves something.
  *
  * A slot is two words, one of each generation, in one cache line. A word carries the number of its
- * generation, so a new one needs no sweep: who is the first to write into a word that is out of date replaces
- * it. Any CPU notes and asks, none locks. Bounded: the table never grows.
+ * generation, so a new one needs no sweep: the first to write into a word that is out of date replaces it.
+ * Any CPU notes and asks, none locks. Bounded: the table never grows.
  */
 #include "types.h"
 
 #define ES_OVERHEARD_BITS 48 /* in a word; above them is the generation's number */
 
-/* So often may CPUs that note something in the same word at the same moment come in between;
- * then it is lost. */
+/* So often may other CPUs note something in the same word in between; then a note is lost. */
 #define ES_OVERHEARD_TRIES 8
 
 /* struct es_overheard - a slot of the table; all zero: nothing was heard */
@@ -29,7 +27,7 @@ struct es_overheard {
 _Static_assert(sizeof(struct es_overheard) == 16, "both generations are in one cache line");
 
 /**
- * es_overheard_key() - of something with the number @what about a flow
+ * es_overheard_key() - the key of something about a flow that has the number @what
  * @flow_hash is a keyed hash: nobody outside can aim at a bit.
  */
 static __always_inline __u64 es_overheard_key(__u64 flow_hash, __u32 what)
@@ -40,7 +38,7 @@ static __always_inline __u64 es_overheard_key(__u64 flow_hash, __u32 what)
 	return key ^ key >> 32;
 }
 
-/* Which of @slots (a power of two). */
+/* The index of the key's slot, out of @slots (a power of two). */
 static __always_inline __u32 es_overheard_index(__u64 key, __u32 slots)
 {
 	return (__u32)key & (slots - 1);
@@ -51,7 +49,10 @@ static __always_inline __u64 es_overheard_bit(__u32 hash)
 	return 1ULL << ((__u64)hash * ES_OVERHEARD_BITS >> 32);
 }
 
-/* Three bits: a key that was not noted has all of them by chance, the third power of how many are set. */
+/*
+ * Three bits: by chance, a key that was not noted has all of them with the third power of the share that is
+ * set.
+ */
 static __always_inline __u64 es_overheard_bits(__u64 key)
 {
 	__u32 hash = (__u32)(key >> 32);
@@ -60,7 +61,7 @@ static __always_inline __u64 es_overheard_bits(__u64 key)
 	       es_overheard_bit(hash * 0x85ebca77U);
 }
 
-/* The generation of @now_s, in monotonic seconds: one lasts as long as what is noted must be remembered. */
+/* The generation of @now_s, in monotonic seconds. It lasts as long as a note must be remembered, @life_s. */
 static __always_inline __u32 es_overheard_generation(__u32 now_s, __u32 life_s)
 {
 	return life_s ? now_s / life_s : 0;

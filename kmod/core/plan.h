@@ -82,23 +82,22 @@ enum es_handover_step_at { ES_HANDOVER_STEPS(ES_HANDOVER_STEP_AT) ES_HANDOVER_ST
 
 #define ES_HANDOVER_STEP(name) (1u << ES_HANDOVER_AT_##name)
 
-/* What a datapath takes back when a step has failed: es_handover_failed(). */
+/* The effects of a plan that a datapath takes back when a step has failed, see es_handover_failed(). */
 enum es_handover_undo {
 	ES_HANDOVER_UNDO_MADE =
 		1, /* the note of a socket (@undo), and those of the steps first and note that matter */
-	ES_HANDOVER_UNDO_ASKED = 2, /* that of the step ask */
-	ES_HANDOVER_UNDO_LEFT = 4,  /* ES_TRACK_LEAVING: it is ES_TRACK_QUEUED again */
+	ES_HANDOVER_UNDO_ASKED = 2, /* the note of the step ask */
+	ES_HANDOVER_UNDO_LEFT = 4,  /* ES_TRACK_LEAVING: the track is ES_TRACK_QUEUED again */
 };
 
 /**
  * struct es_handover_plan
  * @steps: of ES_HANDOVER_STEP(), to be taken in the order of the list
- * @counter: by which the message is counted when all of them are taken, ES_COUNTER_COUNT if that is counted
- * elsewhere
- * @failed: by which it is if one fails, and es_handover_failed() knows no better
- * @settle: an enum es_settled_step, of the step of that name; @undo: another one, how that is taken back
- * @reason: an enum es_nack_reason, of the step answer; @record: an enum es_record_kind, of the step tell
- * @mark: ES_WAY_AGAIN: the mark by which the packet comes in again, of the step deliver
+ * @counter: counts the message when all steps are taken; ES_COUNTER_COUNT if it is counted elsewhere
+ * @failed: counts the message if a step fails, unless es_handover_failed() knows a better counter
+ * @settle: for the step settle: an enum es_settled_step; @undo: another one, by which that note is taken back
+ * @reason: for the step answer: an enum es_nack_reason; @record: for the step tell: an enum es_record_kind
+ * @mark: for the step deliver, with ES_WAY_AGAIN: the mark with which the packet comes in again
  */
 struct es_handover_plan {
 	__u32 steps;
@@ -111,7 +110,7 @@ struct es_handover_plan {
 	__u8 record;
 };
 
-/* es_handover_steps_of() - those that a datapath of this way has */
+/* es_handover_steps_of() - the steps that a datapath of this way has */
 static __always_inline __u32 es_handover_steps_of(enum es_plan_way way)
 {
 #define ES_HANDOVER_STEP_ALL(name)	| ES_HANDOVER_STEP(name)

@@ -156,7 +156,7 @@ static __always_inline enum es_nack_reason es_handover_nack_reason(const struct 
 	return v->socket == ES_SOCKET_NONE && !v->listening ? ES_NACK_NO_LISTENER : ES_NACK_RETRY;
 }
 
-/* What the inspector is told with ES_LEAVE, ES_KEEP and ES_GONE. */
+/* The record that tells the inspector of the verdict ES_LEAVE, ES_KEEP or ES_GONE. */
 static __always_inline enum es_record_kind es_leave_record(__u32 action)
 {
 	if (action == ES_GONE)
@@ -165,8 +165,8 @@ static __always_inline enum es_record_kind es_leave_record(__u32 action)
 }
 
 /*
- * es_leave_begins() - fill in what ES_HANDOVER_END and _GONE want to know of a connection: @t is its track
- * Returns 1 if its socket is to be looked at as well, for which it is ES_TRACK_LEAVING now
+ * es_leave_begins() - fill in the view for ES_HANDOVER_END and _GONE; @t: the connection's track
+ * Returns 1 if its socket is to be looked at as well, for which the track is ES_TRACK_LEAVING now
  * (es_track_may_leave() says why). Then es_leave_looked() follows.
  */
 static __always_inline int es_leave_begins(struct es_handover_view *v, struct es_track *t)
@@ -193,9 +193,9 @@ static __always_inline void es_leave_looked(struct es_handover_view *v, struct e
 /**
  * es_decide_handover() - the verdict for a handover message at its target
  * At most one socket is made from one request: the client's retransmission, repeated by the inspecting node,
- * finds the socket (the stack drops the duplicate) or the note that it was here, or was refused. What follows
- * a verdict is in plan.h: ES_REBUILD, and a request's ES_NACK and ES_END_OLD, are noted before they are
- * carried out.
+ * finds the socket (the stack drops the duplicate) or the note that it was here, or was refused. The steps
+ * that follow a verdict are in plan.h: ES_REBUILD, and a request's ES_NACK and ES_END_OLD, are noted before
+ * they are carried out.
  */
 static __always_inline void es_decide_handover(const struct es_handover_view *v, struct es_verdict *ret)
 {

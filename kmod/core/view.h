@@ -10,7 +10,8 @@
  *   es_view_ring() - es_view_is_overheard() (decide.h): it is noted - es_view_concerns(), or that is all -
  *   es_view_time() - es_view_needs_decision(): es_view_decision()
  *
- * And what the inspector is told of a packet, and a node by whom it is asked of a cookie.
+ * Besides, the file fills in the record by which the inspector is told of a packet (es_view_record()), and
+ * says whether a cookie is taken (es_view_cookie_is_taken()).
  */
 #include "decide.h"
 #include "headers.h"
@@ -31,11 +32,10 @@ static __always_inline void es_view_begin(struct es_view *v, const struct es_con
 }
 
 /**
- * es_view_inspect() - how the requests of a packet's client are inspected; @inspect: how those to its service
- * are
- * Not at all, if the client's address is link-local: a socket belongs to the interface on which its first
- * packet comes in, and packets that are handed over, also to the node itself, come in by another one than the
- * client's.
+ * es_view_inspect() - how the requests of a packet's client are inspected; @inspect: how the service's are
+ * Requests of a client with a link-local address are not inspected: a socket belongs to the interface on
+ * which its first packet arrives, and packets that are handed over, also to the node itself, arrive on
+ * another interface than the client's.
  */
 static __always_inline __u8 es_view_inspect(const struct es_packet *pkt, __u8 inspect)
 {
@@ -54,9 +54,10 @@ static __always_inline void es_view_layer4(struct es_view *v, const struct es_st
 }
 
 /*
- * es_view_may_be_given() - may its connection still go to another node? @settled: what ES_SETTLED_REFUSE has
- * said of its first bytes. What was made here of them is not given away. Nor is what this node has refused as
- * another one's target, unless it knows where that went: it may be there.
+ * es_view_may_be_given() - may the packet's connection still go to another node? @settled: the answer to
+ * ES_SETTLED_REFUSE about its first bytes. A connection that was made here from these bytes is not given
+ * away. Neither is one that another node handed over and this node refused, as it may be at a third node by
+ * now; unless this node's inspector has decided where it goes (@v's decision).
  */
 static __always_inline int es_view_may_be_given(const struct es_view *v,
 						const struct es_settled_answer *settled)
@@ -66,8 +67,8 @@ static __always_inline int es_view_may_be_given(const struct es_view *v,
 }
 
 /*
- * es_view_kept() - by what it is counted if it may not: it was made here, and is over, or somewhere else
- * since
+ * es_view_kept() - the counter if the connection may not be given away: it was made here and is over, or has
+ * gone elsewhere since
  */
 static __always_inline __u32 es_view_kept(const struct es_view *v)
 {
@@ -79,16 +80,16 @@ static __always_inline int es_address_is_own(const struct es_config *cfg, const 
 	if (es_addr_equal(&cfg->self_address, a))
 		return 1;
 	for (__u32 i = 0; i < ES_SERVICES_MAX && i < cfg->service_count; i++)
-		/* an entry without one of IPv6 has all zeros, from which nothing comes so far */
+		/* a service without an IPv6 address has all zeros there, from which nothing comes so far */
 		if (es_addr_equal(&cfg->service[i].address, a) || es_addr_equal(&cfg->service[i].address6, a))
 			return 1;
 	return 0;
 }
 
 /*
- * es_packet_is_martian() - does a packet that has come in by the public interface say that it is from
- * somebody who is not there?
- * Of IPv6, what no host has is gone already (es_headers_counter()).
+ * es_packet_is_martian() - does a packet that has arrived on the public interface claim to be from an address
+ * where no client can be? IPv6 packets from addresses that no host has are dropped before
+ * (es_headers_counter()).
  */
 static __always_inline int es_packet_is_martian(const struct es_config *cfg, const struct es_packet *pkt)
 {
@@ -112,7 +113,7 @@ static __always_inline int es_view_may_be_ended(const struct es_view *v, __u64 r
 	return v->socket == ES_SOCKET_NONE && es_resets_are_fresh(reset_ns, now_ns);
 }
 
-/* Has this node ended its connection? @slot: its flow's; a SYN begins that anew. */
+/* Has this node ended the packet's connection? @slot: its flow's. A SYN begins a new connection. */
 static __always_inline void es_view_ended(struct es_view *v, struct es_reset *slot, __u64 now_ns)
 {
 	if (v->seg.flags & ES_TCP_SYN)
@@ -120,7 +121,7 @@ static __always_inline void es_view_ended(struct es_view *v, struct es_reset *sl
 	v->ended = (__u8)es_reset_is_of(slot, v->flow_hash, v->seg.ack, es_ns_to_ms(now_ns));
 }
 
-/* Is its flow this node's? @attached: struct es_state's. Where there is no established socket. */
+/* Is the packet's flow this node's? @attached: struct es_state's. Asked if there is no established socket. */
 static __always_inline void es_view_ring(struct es_view *v, const struct es_node_ring *ring, __u32 attached)
 {
 	if (!es_node_ring_answers(ring, v->flow_hash))
@@ -129,14 +130,14 @@ static __always_inline void es_view_ring(struct es_view *v, const struct es_node
 	v->waits = (__u8)es_node_ring_waits(ring, v->flow_hash);
 }
 
-/* A part of a request, or an end. */
+/* Does the segment have a part of a request, or an end? */
 static __always_inline int es_view_says(const struct es_view *v)
 {
 	return v->seg.len || (v->seg.flags & ES_TCP_FIN);
 }
 
 /*
- * es_view_concerns() - must this node know more of it? Else the view is complete.
+ * es_view_concerns() - must this node know more of the packet? Otherwise the view is complete.
  * A request that moved its connection away from here concerns this node all the same, and so does the end of
  * a connection that its inspector has answered.
  */
@@ -173,7 +174,7 @@ static __always_inline void es_view_time(struct es_view *v, const struct es_conf
 		cfg->workers && (__s64)(now_ns - heartbeat_ns) < (__s64)cfg->fallback_after_ms * 1000000LL;
 }
 
-/* es_view_needs_decision() - may this node's inspector have decided about it? */
+/* es_view_needs_decision() - may this node's inspector have decided about the segment? */
 static __always_inline int es_view_needs_decision(const struct es_view *v)
 {
 	return v->socket != ES_SOCKET_ESTABLISHED && es_view_says(v);
@@ -188,7 +189,7 @@ static __always_inline void es_view_decision(struct es_view *v, const struct es_
 		v->again_ms = es_stray_note(stray, v->flow_hash, v->seg.seq, v->now_ms);
 }
 
-/* es_view_reads_track() - is it the inspector's, perhaps? Of a packet for an established socket. */
+/* es_view_reads_track() - may a packet for an established socket be the inspector's? */
 static __always_inline int es_view_reads_track(const struct es_view *v)
 {
 	/* A packet that is dropped says nothing about the connection. */
@@ -198,7 +199,7 @@ static __always_inline int es_view_reads_track(const struct es_view *v)
 /**
  * es_view_cookie_is_taken() - did another connection of these ports get this very cookie a moment ago?
  * @v: of a SYN; @decisions: its flow's set. For a client without timestamps the chance is 1 in 2,048 within a
- * slot; its request would be taken for a part of the other one's.
+ * slot; its request would be taken for a part of the other connection's.
  */
 static __always_inline int es_view_cookie_is_taken(const struct es_view *v,
 						   const struct es_decision_set *decisions, __u32 cookie)
@@ -208,8 +209,7 @@ static __always_inline int es_view_cookie_is_taken(const struct es_view *v,
 	return value && es_decision_isn(value) != v->seg.seq;
 }
 
-/* es_verdict_may_collide() - does the verdict send a cookie that es_view_cookie_is_taken() must be asked of?
- */
+/* es_verdict_may_collide() - does the verdict send a cookie about which to ask es_view_cookie_is_taken()? */
 static __always_inline int es_verdict_may_collide(const struct es_verdict *verdict)
 {
 	return (verdict->action == ES_SYNACK || verdict->action == ES_END_OLD_AND_SYNACK) &&
@@ -217,8 +217,8 @@ static __always_inline int es_verdict_may_collide(const struct es_verdict *verdi
 }
 
 /*
- * es_verdict_gives() - is a connection that nobody reads the inspector's to give to a node? Of a verdict by
- * which it gets the packet.
+ * es_verdict_gives() - may the inspector give a connection that nobody reads to a node? Asked about a verdict
+ * by which the inspector gets the packet.
  */
 static __always_inline int es_verdict_gives(const struct es_view *v, const struct es_verdict *verdict)
 {
@@ -233,14 +233,14 @@ static __always_inline int es_verdict_needs_flow(const struct es_verdict *verdic
 
 /**
  * es_view_record() - what the inspector is told of a packet that goes to it
- * @service: its index; @was_heard: a SYN of its flow, where es_verdict_needs_flow(). What its socket's track
- * says is es_view_record_track()'s.
+ * @service: its index; @was_heard: was a SYN of its flow heard? Needed where es_verdict_needs_flow().
+ * es_view_record_track() adds the facts from the track of its socket.
  */
 static __always_inline void es_view_record(const struct es_view *v, const struct es_verdict *verdict,
 					   const struct es_packet *pkt, __u32 service, int was_heard,
 					   struct es_record *ret)
 {
-	/* ES_REBUILD: what would have made a socket, had this node a server for it */
+	/* ES_REBUILD: the packet would have made a socket, had this node a server for it */
 	ret->kind = verdict->action == ES_QUEUE_FIRST || verdict->action == ES_REBUILD ? ES_RECORD_FIRST
 		    : verdict->action == ES_QUEUE_STRAY				       ? ES_RECORD_STRAY
 										       : ES_RECORD_LATER;
@@ -262,7 +262,7 @@ static __always_inline void es_view_record(const struct es_view *v, const struct
 		ret->flow = ES_FLOW_UNSERVED;
 }
 
-/* The same of a connection whose socket is here. */
+/* es_view_record_track() - what the inspector is told besides if the connection's socket is here */
 static __always_inline void es_view_record_track(const struct es_track *t, struct es_record *ret)
 {
 	ret->flow = ES_FLOW_HERE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Puts a node's hooks up. What happens in them is public.c, target.c, rebuild.c and reply.c, which all stand
+ * Puts a node's hooks up. Their functions are in public.c, target.c, rebuild.c and reply.c, which all stand
  * on the node.
  */
 #include <linux/if_arp.h>

@@ -32,7 +32,7 @@ static u64 es_message_wall_ns(const struct es_node *node)
 	return ktime_get_coarse_ns() + READ_ONCE(node->state->wall_offset_ns);
 }
 
-/* What the clocks say. */
+/* When the message has arrived, by this node's clocks. */
 static void es_message_moment_get(const struct es_node *node, const struct es_config *cfg,
 				  const struct es_handover *h, struct es_message_moment *ret)
 {
@@ -87,8 +87,8 @@ static void es_answer_header_write(struct es_node *node, const struct es_config 
 }
 
 /*
- * Of a complete datagram of @len bytes. IPv4 does without, as the MAC says more; IPv6 demands one (RFC 8200,
- * 8.1).
+ * Set the UDP checksum of a complete datagram of @len bytes. IPv4 does without one, as the MAC says more;
+ * IPv6 demands one (RFC 8200, 8.1).
  */
 static void es_answer_checksum(struct udphdr *udp, const struct ipv6hdr *ip6, u32 len)
 {

@@ -14,15 +14,15 @@
 #include "packet.h"
 #include "kmod/core/message.h"
 
-/* Which family the envelope has, until it is taken off. */
+/* Is the envelope of IPv6? Valid until it is taken off. */
 static inline int es_message_is_v6(const struct sk_buff *skb)
 {
 	return skb->protocol == htons(ETH_P_IPV6);
 }
 
 /*
- * Where the UDP header is, the message's, and the packet behind it: from skb->data on, which is the outer IP
- * header.
+ * Offsets from skb->data, which is the outer IP header: the UDP header, the message's header after it, and
+ * the packet after that.
  */
 static inline u32 es_message_udp_off(const struct sk_buff *skb)
 {
@@ -56,15 +56,16 @@ int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, st
 
 /**
  * es_message_answer() - send the message back to its source, which may be this node
- * @h: its header, and what it shall be beyond what every answer has; with a smaller packet_len, so much of
- * the packet goes along; @kind: ES_HANDOVER_NACK or _ANSWER;
- * @reason: its field nack. Counts answer_failed. Returns the hook's verdict: to its own daemon, @skb itself
- * becomes the answer.
+ * @h: the message's header, with the fields set that only this answer has; with a smaller packet_len, so much
+ * of the packet goes along; @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its field nack. Counts
+ * answer_failed. Returns the hook's verdict: to its own daemon, @skb itself becomes the answer.
  */
 unsigned int es_message_answer(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
 			       const struct es_handover *h, u8 kind, u8 reason);
 
-/* es_message_send() - the same as a packet of its own: @skb stays as it is. Returns 0 or -errno. */
+/*
+ * es_message_send() - send the message back as a packet of its own: @skb stays as it is. Returns 0 or -errno.
+ */
 int es_message_send(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
 		    const struct es_handover *h, u8 kind, u8 reason);
 

@@ -47,7 +47,7 @@ struct es_replay_slot {
 	struct es_replay replay;
 };
 
-/* What has become of requests: es_settled_sets() of them. */
+/* A set of notes on what has become of requests. A node has es_settled_sets() of these sets. */
 struct es_settled_slot {
 	spinlock_t lock;
 	struct es_settled_set set;

@@ -25,7 +25,7 @@ struct es_given {
 	u32 service_index;
 };
 
-/* What the sockets say. */
+/* Look up the connection's own socket, and the server's listening socket. */
 static void es_given_look(struct es_given *in, struct es_program_view *v)
 {
 	struct es_socket_found found;

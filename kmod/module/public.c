@@ -31,7 +31,7 @@ struct es_inbound {
 	int service;
 };
 
-/* The verdicts that send something to the client. Returns 0 or -errno. */
+/* Carry out a verdict that sends something to the client. Returns 0 or -errno. */
 static int es_carry_out_answer(const struct es_inbound *in)
 {
 	const struct es_config *cfg = &in->version->config;
@@ -50,8 +50,8 @@ static u32 es_carry_out_queue(struct es_inbound *in)
 	struct es_settled_answer settled;
 
 	/*
-	 * What this node does not serve at layer 4 may go to another one. Noted before that can be said: this
-	 * one makes nothing of it.
+	 * A connection that this node does not serve at layer 4 may go to another node, but not before this
+	 * node has noted that it makes no socket for it.
 	 */
 	if (gives) {
 		settled = es_settle(in->node, &in->version->config, in->view.flow_hash, in->view.seg.seq,
@@ -78,12 +78,15 @@ static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter
 	u8 settled;
 
 	settled = es_settle(in->node, cfg, in->view.flow_hash, in->view.seg.seq, ES_SETTLED_MAKE, 0).as;
-	/* The inspector may know who has it. */
+	/* The inspector may know which node has the connection. */
 	if (settled == ES_SETTLED_REFUSED && may_give) {
 		*ret_counter = es_carry_out_queue(in);
 		return NF_DROP;
 	}
-	/* It was rebuilt before; or refused while there was an inspector, and another node may have it. */
+	/*
+	 * The request was rebuilt before; or it was refused while there was an inspector, and another node
+	 * may have it.
+	 */
 	if (!es_settled_is_makeable(settled)) {
 		*ret_counter = ES_COUNT_handover_old;
 		return NF_DROP;
@@ -110,7 +113,7 @@ static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter
 		es_settle(in->node, cfg, in->view.flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
 		return NF_DROP;
 	}
-	/* This node, too, may be lost, and be asked again when its sockets are gone. */
+	/* Noted because this node, too, may be lost, and be asked again when its sockets are gone. */
 	if (in->version->config.leased)
 		es_first_note(in->node, in->view.flow_hash, in->view.seg.seq, in->now_ns);
 	es_rebuild_split(in->skb, &in->pkt, &in->view.seg);

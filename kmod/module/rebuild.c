@@ -103,7 +103,7 @@ int es_listener_is_usable(const struct sock *listener)
 	return !sk_is_mptcp(listener);
 }
 
-/* What only a request by IPv6 has. */
+/* Fill in the fields that only a request by IPv6 has. */
 static void es_request_fill6(struct request_sock *req, const struct sock *listener, const struct sk_buff *skb,
 			     const struct es_packet *pkt)
 {

@@ -182,9 +182,10 @@ static void es_reply_tell(struct es_node *node, const struct sk_buff *skb, const
 }
 
 /*
- * Does the stack refuse what was to become a socket? Address translation has sent the packet to another port,
- * where nobody waits. Its client is told nothing: another node serves it, as if the packet had been dropped.
- * What a packet filter rejects has no socket at all, and is refused as its rule wants.
+ * Does the stack refuse a packet that was to become a socket? Then address translation has sent it to another
+ * port, where nobody waits. The client is told nothing: another node serves it, as if the packet had been
+ * dropped. A packet that a packet filter rejects has no socket at all, and is refused as the filter's rule
+ * wants.
  */
 static int es_reply_is_astray(struct es_node *node, const struct sock *sk, u64 flow_hash)
 {
@@ -205,7 +206,7 @@ static void es_reply_ended(struct es_node *node, const struct sock *sk, u64 flow
 	WRITE_ONCE(node->state->reset_ns, now_ns);
 }
 
-/* @sk: who sends it, NULL if nobody */
+/* @sk: the socket that sends the segment, NULL if there is none */
 static unsigned int es_reply_segment(struct es_node *node, const struct es_version *version,
 				     struct sk_buff *skb, int is_v6, const struct sock *sk)
 {
@@ -262,6 +263,8 @@ unsigned int es_reply_hook(void *priv, struct sk_buff *skb, const struct nf_hook
 
 	if (!version || state->out->ifindex != (int)version->config.public_ifindex)
 		return NF_ACCEPT;
-	/* What the stack sends by IPv6 in the name of no connection, a RST, does not own its packet. */
+	/*
+	 * A RST that the stack sends by IPv6 in the name of no connection has no owner: its skb->sk is NULL.
+	 */
 	return es_reply_segment(node, version, skb, state->pf == NFPROTO_IPV6, skb->sk ? skb->sk : state->sk);
 }

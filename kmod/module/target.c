@@ -37,7 +37,7 @@ struct es_received {
 	unsigned int rc;
 };
 
-/* Makes the view of the packet in a message. */
+/* Fill in the view's facts about the socket of the packet in a message. */
 static void es_handover_view_socket(struct es_received *in)
 {
 	struct es_handover_view *v = &in->view;
@@ -66,7 +66,7 @@ static void es_handover_view_socket(struct es_received *in)
 	}
 }
 
-/* What es_handover_view wants to know for ES_HANDOVER_END and _GONE. */
+/* Fill in the view for ES_HANDOVER_END and _GONE: may the connection leave, or is it leaving already? */
 static void es_leave_begin(struct es_received *in)
 {
 	struct es_note_bucket *bucket;
@@ -86,7 +86,7 @@ static void es_leave_begin(struct es_received *in)
 	es_tracks_unlock(bucket);
 }
 
-/* The CPU that has made it ES_TRACK_LEAVING settles it. */
+/* The CPU that has made the track ES_TRACK_LEAVING settles it. */
 static void es_leave_settle(struct es_received *in, enum es_track_state state)
 {
 	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
@@ -114,7 +114,7 @@ static int es_handover_stay(struct es_received *in)
 	struct es_track *t = note ? &note->track : NULL;
 	int rc = t && es_track_is_leaving(t) ? -EBUSY : 0;
 
-	/* Otherwise it is a repetition: the socket has it already. */
+	/* Otherwise the request is a repetition: the socket has it already. */
 	if (t && es_track_has_queued(t, in->view.seg.seq))
 		es_track_pin(in->node, t, es_track_stay(t, &in->view.seg, &in->h, ktime_get_ns()));
 	es_tracks_unlock(bucket);
@@ -167,7 +167,7 @@ static int es_handover_note(struct es_received *in)
 	return es_rebuild_note(in->node, &in->pkt, &in->view.seg, in->flow_hash, in->h.source, &t);
 }
 
-/* The packet goes along. */
+/* Tell the inspector; the packet goes along. */
 static int es_handover_tell(struct es_received *in)
 {
 	struct es_record record = {
@@ -238,7 +238,7 @@ static u32 es_handover_carry_out(struct es_received *in)
 	return 0;
 }
 
-/* Answer whose this segment is that no node takes (kmod/core/strays.h). Counts. */
+/* Does this node have the connection of a segment that no node takes (kmod/core/strays.h)? Counts. */
 static enum es_nack_reason es_stray_look(struct es_received *in)
 {
 	struct es_handover_view *v = &in->view;
@@ -255,7 +255,8 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 	v->socket = in->found.kind;
 	es_socket_put(&in->found);
 	/*
-	 * In this order, because a note that the connection is on its way is made before its socket leaves.
+	 * Looked up after the socket, because a note that the connection is on its way is made before its
+	 * socket leaves.
 	 */
 	v->on_its_way =
 		(u8)es_stray_is_on_its_way(es_decision_set_of(in->node, in->flow_hash), in->flow_hash,
@@ -266,7 +267,7 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 	return es_handover_nack_reason(v);
 }
 
-/* A message about many; it is linear. Returns the hook's verdict. */
+/* A message that asks about many strays; it is linear. Returns the hook's verdict. */
 static unsigned int es_strays_answer(struct es_received *in)
 {
 	const u8 *packet = in->skb->data + es_message_packet_off(in->skb);
@@ -367,8 +368,8 @@ static unsigned int es_cluster_carry_out(struct es_received *in, int is_to_port)
 }
 
 /*
- * What the IP header of a datagram to this node's cluster address says. Returns where the UDP header is; 0:
- * it is no such datagram, or a later part of one.
+ * Reads the IP header of a datagram to this node's cluster address. Returns the offset of its UDP header, or
+ * 0 if it is no such datagram, or a later part of one.
  */
 static u32 es_cluster_read4(const struct es_received *in, struct es_message_envelope *ret)
 {
@@ -410,8 +411,8 @@ static u32 es_cluster_read6(const struct es_received *in, struct es_message_enve
 }
 
 /*
- * To or from the handover port: is it a message, and one that this node wants? @envelope: what the IP header
- * says
+ * Is a datagram to or from the handover port a message, and one that this node wants? @envelope: as the IP
+ * header has filled it in
  */
 static unsigned int es_cluster_message(struct es_received *in, struct es_message_envelope *envelope,
 				       const struct udphdr *udp)

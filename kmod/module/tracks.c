@@ -71,7 +71,7 @@ static int es_note_matters(const struct es_note *note)
 	return note->sk || note->handover;
 }
 
-/* Room for one more. */
+/* Make room for one more note. */
 static void es_tracks_trim(struct es_note_bucket *bucket)
 {
 	struct es_note *note, *oldest = NULL;
@@ -80,7 +80,10 @@ static void es_tracks_trim(struct es_note_bucket *bucket)
 	hlist_for_each_entry(note, &bucket->notes, node)
 	{
 		count++;
-		/* Of two, prefer the one without a socket. */
+		/*
+		 * A note without a socket and without a promise goes before others; among equals, the oldest
+		 * goes.
+		 */
 		if (!oldest || (!es_note_matters(note) && es_note_matters(oldest)) ||
 		    (es_note_matters(note) == es_note_matters(oldest) && note->at_ns < oldest->at_ns))
 			oldest = note;

@@ -62,7 +62,7 @@ void es_first_note(const struct es_node *node, u64 flow_hash, u32 seq, u64 now_n
 	es_overheard_note(es_first_slot(node, key), key, es_first_generation(es_ns_to_s(now_ns)));
 }
 
-/* Another node's to take: if it is a first request, it must be known later on that it was heard. */
+/* Another node takes the packet. If it is a first request, it must be known later on that it was heard. */
 static void es_view_overhear(const struct es_node *node, const struct es_config *cfg, const struct es_view *v,
 			     u64 now_ns)
 {

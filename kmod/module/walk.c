@@ -12,7 +12,7 @@
 
 #define ES_ABORT_BATCH 16
 
-/* A socket of one of our services: what the walks want to know of it. */
+/* A socket of one of our services, with all that the walks need to know of it. */
 struct es_walked {
 	struct sock *sk;
 	struct es_packet pkt;
@@ -84,7 +84,7 @@ static void es_abort_batch_add(struct es_abort_batch *batch, struct sock *sk)
 		batch->sk[batch->count++] = sk;
 }
 
-/* Where loads are added up, and what was found that should have ended. */
+/* The sums of loads, and the sockets found that should have ended. */
 struct es_walk_sums {
 	struct es_load_sums *sums;
 	struct es_abort_batch ending;
@@ -105,7 +105,8 @@ static int es_walk_load(struct es_node *node, const struct es_version *version,
 	has_open = READ_ONCE(tp->snd_una) != READ_ONCE(tp->write_seq) ||
 		   READ_ONCE(tp->rcv_nxt) != READ_ONCE(tp->copied_seq);
 	/*
-	 * Of two events in the same jiffy, the server's counts as the later one: its answer to what had come.
+	 * If client and server have spoken in the same jiffy, the server counts as the later one: it has
+	 * answered.
 	 */
 	said_last = READ_ONCE(tp->data_segs_out) &&
 		    (s32)(READ_ONCE(tp->lsndtime) - READ_ONCE(inet_csk(walked->sk)->icsk_ack.lrcvtime)) >= 0;
@@ -147,7 +148,7 @@ void es_walk_loads(struct es_node *node, struct es_load_sums *ret_sums)
 	}
 }
 
-/* Where entries go; @skip have been given out of this bucket before. */
+/* The list that entries are written to; @skip sockets of this bucket were written before. */
 struct es_walk_list {
 	struct es_connection_entry *entries;
 	unsigned int count;
@@ -194,7 +195,7 @@ unsigned int es_walk_connections(struct es_node *node, unsigned long at[2],
 		list.skip = at[1];
 		list.seen = 0;
 		if (es_walk_bucket(node, (unsigned int)at[0], es_walk_connection, &list)) {
-			at[1] = list.seen - 1; /* the one that had no room is the next */
+			at[1] = list.seen - 1; /* the entry that had no room is the next */
 			return list.count;
 		}
 		cond_resched();
