@@ -23,7 +23,10 @@ static void es_nf_batch_on_reply(void *ctx, const uint8_t *packet, size_t len)
 		es_nf_reply(batch->node, packet, len);
 }
 
-/* A client's packet on a connection here. What it acknowledges has left before, so the tap is read first. */
+/*
+ * A client's packet on a connection here. The bytes that it acknowledges have left before, so the tap is read
+ * first.
+ */
 static enum es_nf_fate es_nf_batch_on_here(void *ctx, const struct es_nf_frame *frame)
 {
 	struct es_nf_batch *batch = ctx;

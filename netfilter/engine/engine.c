@@ -140,7 +140,7 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	*engine = NULL;
 }
 
-/* Reads all that has arrived. What is in force may change between two batches. */
+/* Reads all that has arrived. Between two batches, another configuration may be put in force. */
 static void es_nf_engine_turn(struct es_nf_engine *engine)
 {
 	int is_more;

@@ -85,14 +85,15 @@ int es_nf_packet_tcp(const uint8_t *bytes, size_t len, struct es_packet *ret_pkt
 
 /**
  * es_nf_packet_headers() - likewise, if only the first @len bytes are at @bytes; @full_len: the packet's
- * length, 0: @len A packet of more than 64 KB, which the kernel has merged, has the length 0 in its header.
+ * length, 0: @len
+ * A packet of more than 64 KB, which the kernel has merged, has the length 0 in its header.
  */
 int es_nf_packet_headers(const uint8_t *bytes, size_t len, size_t full_len, struct es_packet *ret_pkt,
 			 struct es_segment *ret_seg);
 
 /*
- * es_nf_packet_is_whole() - is the checksum right? Of a packet that es_nf_packet_tcp() has read, aligned or
- * not.
+ * es_nf_packet_is_whole() - is the checksum right? @bytes: a packet that es_nf_packet_tcp() has read, aligned
+ * or not
  */
 int es_nf_packet_is_whole(const uint8_t *bytes, const struct es_packet *pkt, const struct es_segment *seg);
 

@@ -13,13 +13,13 @@ void es_nf_make(const struct es_nf_making *making, const uint8_t *packet, size_t
 	int rc;
 
 	/*
-	 * From now on there may be a socket, which may be over before anybody looks; nor is it known if this
-	 * process ends meanwhile. Only who knows better takes that back.
+	 * From now on there may be a socket. It may be over before anybody looks, and nobody can know of it
+	 * if this process ends meanwhile. Only the function that knows better takes the note back.
 	 */
 	es_nf_settle(node, making->flow_hash, making->seg.seq, ES_SETTLED_SEEN, 0);
 	/*
-	 * Its socket must not be taken for that of a connection of these ports which has left: who finds
-	 * that, ends it.
+	 * The new socket must not be taken for that of an earlier connection of these ports, which has left:
+	 * such a socket is ended where it is found.
 	 */
 	es_nf_connection_forget(node->memory.connections, making->flow_hash);
 	rc = node->hands.rebuild(node->hands.ctx, packet, len, socket, making, node->now_ns);

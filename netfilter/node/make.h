@@ -2,23 +2,21 @@
 #ifndef ES_NETFILTER_NODE_MAKE_H
 #define ES_NETFILTER_NODE_MAKE_H
 
-/*
- * Making a connection, once it is decided, and what this node remembers of it.
- */
+/* Makes connections, once that is decided, and notes what this node has to remember of them. */
 #include "netfilter/node/node.h"
 
 /**
  * es_nf_make() - make the connection of a request, which was noted before as ES_SETTLED_MAKE
- * @making: all of it is set; @packet: the request's, @len bytes; @socket: as of struct es_nf_hands
- * Nobody tells whether a socket that was begun has come to something, so it is noted as made
- * (ES_SETTLED_BUILT), and the request is this node's for good. @making's function is called when it is known,
- * mostly before this returns: 0; or -errno, if there is none: that takes the note back (ES_SETTLED_FORGET).
- * -ETIMEDOUT: as of struct es_nf_hands.
+ * @making: all of it is set; @packet: the request's, @len bytes; @socket: see @rebuild of struct es_nf_hands
+ * Nobody tells whether an attempt that was begun has made a socket, so a socket is noted as made
+ * (ES_SETTLED_BUILT) first, and the request is this node's for good. When the outcome is known, mostly before
+ * this returns, @making's function is called: with 0, or with -errno if there is no socket, and then it takes
+ * the note back (ES_SETTLED_FORGET). -ETIMEDOUT: see @rebuild of struct es_nf_hands.
  */
 void es_nf_make(const struct es_nf_making *making, const uint8_t *packet, size_t len,
 		const struct es_flow *socket);
 
-/* es_nf_made() - what has come of it */
+/* es_nf_made() - the attempt is over, with the result @rc */
 void es_nf_made(const struct es_nf_making *making, int rc);
 
 #endif

@@ -28,7 +28,7 @@ static __be64 es_nf_message_mac(const struct es_sipkey *key, const struct es_han
 	return es_handover_mac_end(&sip, es_cpu_le64(word), len);
 }
 
-/* What the clocks say. */
+/* When the message has arrived, by this node's clocks. */
 static struct es_message_moment es_nf_message_moment(const struct es_nf_node *node,
 						     const struct es_handover *h)
 {
@@ -67,7 +67,10 @@ __u32 es_nf_message_check(struct es_nf_node *node, const struct es_nf_frame *fra
 									 : ES_COUNT_handover_replayed;
 }
 
-/* Is it as long as the message says, and what a node would take of its client? */
+/*
+ * Is the packet as long as the message says, and does its IP header have the form that a node takes from a
+ * client?
+ */
 static int es_nf_message_packet_ok(const uint8_t *packet, __u32 len)
 {
 	if (len >= ES_NF_IP6_LEN && packet[0] >> 4 == 6)
@@ -87,7 +90,7 @@ int es_nf_message_packet(const struct es_nf_frame *frame, const struct es_handov
 }
 
 /*
- * union es_nf_message_wire - a message behind its IP header: what is behind the packet is zero, for the
+ * union es_nf_message_wire - a message after its IP header; the bytes after the packet are zero, for the
  * checksum
  */
 union es_nf_message_wire {
@@ -99,7 +102,7 @@ union es_nf_message_wire {
 	__u16 words[(sizeof(struct udphdr) + sizeof(struct es_handover) + ES_MESSAGE_PACKET_MAX) / 2];
 };
 
-/* The IP header of an answer to @frame, with @len bytes behind it. Returns its length. */
+/* Makes the IP header of an answer to @frame, for @len bytes after it. Returns its length. */
 static size_t es_nf_message_put4(const struct es_nf_frame *frame, size_t len, uint8_t *ret_bytes)
 {
 	const struct iphdr ip = {
@@ -132,14 +135,17 @@ static size_t es_nf_message_put6(const struct es_nf_frame *frame, size_t len, ui
 	return sizeof(ip);
 }
 
-/* IPv6 demands one (RFC 8200, 8.1); IPv4 does without, as the MAC says more. @len: bytes of the datagram */
+/*
+ * Returns the UDP checksum for @len bytes of the datagram. IPv6 demands one (RFC 8200, 8.1); IPv4 does
+ * without, as the MAC says more.
+ */
 static __u16 es_nf_message_checksum6(const struct es_nf_frame *frame, const union es_nf_message_wire *wire,
 				     size_t len)
 {
 	__u16 addresses[16], check;
 	__u32 sum = (__u32)es_htons(IPPROTO_UDP) + es_htons((__u16)len);
 
-	memcpy(addresses, frame->bytes + 8, sizeof(addresses)); /* of both; which is whose adds nothing */
+	memcpy(addresses, frame->bytes + 8, sizeof(addresses)); /* both; their order adds nothing */
 	sum += es_csum_words(addresses, 16) + es_csum_words(wire->words, (int)(len + 1) / 2);
 	check = (__u16)~es_csum_fold(sum);
 	return check ? check : 0xffff; /* 0 would say that there is none */

@@ -10,8 +10,8 @@
 #include "netfilter/node/node.h"
 
 /*
- * From a message's outer IP header on, which has no other behind it: where its UDP header is, its own, and
- * the packet.
+ * Offsets from a message's outer IP header, which no extension header follows: of its UDP header, of its own
+ * header, and of the packet.
  */
 static inline size_t es_nf_message_udp_off(const struct es_nf_frame *frame)
 {
@@ -50,8 +50,9 @@ static inline const uint8_t *es_nf_message_bytes(const struct es_nf_frame *frame
 
 /**
  * es_nf_message_answer() - send the message back to its source, which may be this node
- * @h: its header, and what it shall be beyond what every answer has; with a smaller packet_len, so much of
- * the packet goes along; @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its field nack. Counts answer_failed.
+ * @h: the message's header, with the fields set that only this answer has; with a smaller packet_len, so much
+ * of the packet goes along; @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its field nack. Counts
+ * answer_failed.
  */
 void es_nf_message_answer(struct es_nf_node *node, const struct es_nf_frame *frame,
 			  const struct es_handover *h, __u8 kind, __u8 reason);

@@ -18,13 +18,13 @@
 #include "netfilter/node/queue.h"
 #include "netfilter/node/swallowed.h"
 
-/* What the kernel does with a packet that it has given to this datapath. */
+/* The fates of a packet that the kernel has given to this datapath. */
 enum es_nf_fate {
 	ES_NF_DROP,
 	ES_NF_ACCEPT,
 	ES_NF_DROP_OTHERS, /* drop it and, for a while, all of its flow (drop_by_flow.h) */
-	ES_NF_DROP_GIVEN,  /* likewise, but of its flow bare acknowledgements only */
-	ES_NF_DROP_GONE,   /* likewise, of a connection that this node has given away */
+	ES_NF_DROP_GIVEN,  /* likewise, but only bare acknowledgements of its flow */
+	ES_NF_DROP_GONE,   /* likewise, but the flow's connection was given away by this node */
 };
 
 /**

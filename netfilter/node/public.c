@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Packets that arrive on the public interface: makes the view of a packet, has es_decide() decide, and
- * carries the verdict out. Packets of connections that are here come so far only where their service inspects
+ * carries the verdict out. A packet of a connection that is here gets this far only if its service inspects
  * every request.
  */
 #include <netinet/in.h>
@@ -19,8 +19,8 @@
 #include "netfilter/node/view.h"
 
 /*
- * struct es_nf_inbound - a packet under decision, for the functions below; @connection: if the inspector may
- * have to know of it
+ * struct es_nf_inbound - a packet under decision, for the functions below; @connection: set if the inspector
+ * may have to know of it
  */
 struct es_nf_inbound {
 	struct es_nf_node *node;
@@ -39,7 +39,7 @@ static int es_nf_look(struct es_nf_inbound *in)
 	return es_nf_node_look(in->node, &in->flow, &in->found);
 }
 
-/* The verdicts that send something to the client. Returns the counter to count by. */
+/* Carries out a verdict that sends something to the client. Returns the counter to count by. */
 static __u32 es_nf_carry_out_answer(const struct es_nf_inbound *in)
 {
 	struct es_answer answer;
@@ -49,8 +49,8 @@ static __u32 es_nf_carry_out_answer(const struct es_nf_inbound *in)
 }
 
 /*
- * A link-local address means nothing without its interface, and a socket belongs to that by which its first
- * packet comes in: here the tun device, behind which no client is.
+ * Is a link-local client refused a connection? Its address means nothing without an interface, and a socket
+ * belongs to the interface on which its first packet arrives: here the tun device, where no client is.
  */
 static int es_nf_is_refused(const struct es_nf_inbound *in)
 {
@@ -89,8 +89,8 @@ static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
 	struct es_settled_answer settled;
 
 	/*
-	 * What this node does not serve at layer 4 may go to another one. Noted before that can be said: this
-	 * one makes nothing of it.
+	 * A connection that this node does not serve at layer 4 may go to another node, but not before this
+	 * node has noted that it makes no socket for it.
 	 */
 	if (gives) {
 		settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_REFUSE, 0);
@@ -116,7 +116,7 @@ static void es_nf_rebuild_failed(const struct es_nf_making *making, __u32 counte
 	es_nf_count(making->node, counter);
 }
 
-/* Its service may have gone since, with a new configuration. */
+/* The attempt is over. Its service may have gone since it began, with a new configuration. */
 static void es_nf_rebuild_made(const struct es_nf_making *making, int rc)
 {
 	struct es_nf_node *node = making->node;
@@ -136,7 +136,7 @@ static void es_nf_rebuild_made(const struct es_nf_making *making, int rc)
 		if (making->seg.len)
 			es_nf_track_begun(node, connection);
 	}
-	/* This node, too, may be lost, and be asked again when its sockets are gone. */
+	/* Noted because this node, too, may be lost, and be asked again when its sockets are gone. */
 	if (node->config.leased)
 		es_nf_first_note(node, making->flow_hash, making->seg.seq);
 	es_nf_count(node, making->counter);
@@ -159,17 +159,17 @@ static void es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 	struct es_settled_answer settled;
 	int may_give = v->may_give && v->inspector_alive, is_unknown;
 
-	/* The stack would make nothing of it; and a whole one comes. */
+	/* The stack would drop a packet with a wrong checksum; the client sends it again, unharmed. */
 	if (!es_nf_packet_is_whole(in->frame->bytes, &in->pkt, &v->seg)) {
 		es_nf_count(node, in->verdict.counter);
 		return;
 	}
 	/*
-	 * It was rebuilt before, or may have been; or refused while there was an inspector, and another node
-	 * may have it.
+	 * The request may have been rebuilt before; or it was refused while there was an inspector, and
+	 * another node may have it.
 	 */
 	settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0);
-	/* The inspector may know who has it. */
+	/* The inspector may know which node has the connection. */
 	if (settled.as == ES_SETTLED_REFUSED && may_give) {
 		es_nf_count(node, es_nf_carry_out_queue(in));
 		return;
@@ -220,8 +220,8 @@ static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 			break;
 		}
 		/*
-		 * It was on its way before its connection was here, so the kernel took it for one of another.
-		 * What is given to the stack anew is looked for anew.
+		 * The packet was on its way before its connection was here, so the kernel took it for one of
+		 * another connection. Given to the stack again, it is looked up again.
 		 */
 		if (hands->inject(hands->ctx, in->frame->bytes, in->frame->len))
 			counter = ES_COUNT_answer_failed;
@@ -235,7 +235,7 @@ static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 		es_nf_node_end_old(in->node, &in->flow, &in->found);
 		break;
 	case ES_END_OLD_AND_SYNACK:
-		/* Before the answer, behind which the request may come at once. */
+		/* Before the answer is sent, since the request may arrive right after it. */
 		es_nf_node_end_old(in->node, &in->flow, &in->found);
 		counter = es_nf_carry_out_answer(in);
 		break;
@@ -255,9 +255,9 @@ static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 }
 
 /*
- * Is it worth a question to the kernel whether the flow has a socket? Most packets are another node's. One of
- * this node's flows has none before its request; or the connection tracking knows it. If not even its SYN was
- * heard, it may have a connection that was not made by this datapath, or nobody knows any more that it was.
+ * Is it worth asking the kernel whether the flow has a socket? Most packets are another node's. A flow of
+ * this node has no socket before its request, unless conntrack knows the flow. If not even its SYN was heard,
+ * the flow may have a connection that this datapath has not made, or that nobody remembers to have made.
  */
 static int es_nf_may_have_socket(const struct es_nf_inbound *in)
 {
@@ -272,8 +272,9 @@ static int es_nf_may_have_socket(const struct es_nf_inbound *in)
 }
 
 /*
- * The kernel has been asked. What the connection tracking knows of a flow without a socket is of one that is
- * gone. To anything but a SYN, what an old connection has left is as it is for the kernel.
+ * The kernel has been asked for the flow's socket. If there is none, conntrack's entry of the flow is that of
+ * a connection which is gone. An old connection's socket counts as one in TIME_WAIT for a SYN only; for other
+ * segments it is what the kernel says.
  */
 static void es_nf_public_found(struct es_nf_inbound *in)
 {
@@ -289,8 +290,8 @@ static void es_nf_public_found(struct es_nf_inbound *in)
 }
 
 /*
- * What is seen at once of a segment of a connection that the connection tracking knows: most are the inside
- * of a body. And what nobody decides here is the stack's. Returns 1, with @ret_fate; else the rest must be
+ * Can a segment of a connection that conntrack knows go to the stack at once? Most are the inside of a body,
+ * and what nobody decides about here is the stack's. Returns 1 with @ret_fate; or 0 if the rest must be
  * looked at.
  */
 static int es_nf_public_is_stacks(struct es_nf_inbound *in, enum es_nf_fate *ret_fate)
@@ -316,9 +317,9 @@ static int es_nf_public_is_stacks(struct es_nf_inbound *in, enum es_nf_fate *ret
 }
 
 /*
- * Of another node's flow: does this node know all that it needs of it for now? With leases, it needs the
- * first request as well (es_view_is_overheard()). Where connections move, it may have had one that comes back
- * to it.
+ * Does this node know all that it needs for now of a flow that is another node's? With leases, it needs the
+ * first request as well (es_view_is_overheard()). Where connections move, it needs every packet: it may have
+ * had a connection that comes back to it.
  */
 static int es_nf_public_has_heard_enough(const struct es_nf_node *node, const struct es_view *v)
 {
@@ -329,8 +330,8 @@ static int es_nf_public_has_heard_enough(const struct es_nf_node *node, const st
 }
 
 /*
- * Has this node's inspector decided that another one has the flow's connection? By the tag alone: packets
- * name no request any more.
+ * Has this node's inspector decided that another node has the flow's connection? Decisions are found by the
+ * flow's tag alone, as packets name no request any more.
  */
 static int es_nf_public_is_given_away(const struct es_nf_node *node, const struct es_view *v)
 {
@@ -348,13 +349,16 @@ static int es_nf_public_is_given_away(const struct es_nf_node *node, const struc
 }
 
 /*
- * What a client acknowledges says nothing to the node that has inspected its request. With its SYN answered,
- * the handshake's ACK does not, either: who asks whether an idle connection is still there
- * (keepalive_answered) does so later than the kernel remembers. And once it acknowledges what no cookie does,
- * it has heard of the node that has its connection: that one hears the rest. Nothing of such a segment is
- * authentic, so this node must know by itself that it has given the connection away; of one whose request is
- * yet to come, nobody else can have it said. What is repeated comes here as well, by which a node that is
- * lost is found out (kmod/core/strays.h). Returns the fate of a packet that is dropped.
+ * Returns the fate of a packet that is dropped: may the kernel drop more packets of its flow for a while?
+ * - A client's acknowledgements say nothing to the node that has inspected its request. Nor does the ACK of
+ *   the handshake once the SYN is answered: a client that asks whether its idle connection is still there
+ *   (keepalive_answered) asks later than the kernel remembers the flow.
+ * - A client that acknowledges something else than a cookie has heard from the node that has its connection,
+ *   and that node hears the rest. But nothing in such a segment is authentic, so this node must know by
+ *   itself that it has given the connection away. So nobody can forge segments that make it deaf to a
+ *   connection whose request is yet to arrive.
+ * - The kernel forgets the flow soon, so a client's repetitions reach this node, by which a lost node is
+ *   found out (kmod/core/strays.h).
  */
 static enum es_nf_fate es_nf_public_given(const struct es_nf_node *node, const struct es_nf_inbound *in)
 {
@@ -392,7 +396,7 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	if (node->hands.keep(node->hands.ctx, &in->flow, &v->seg, in->frame))
 		return ES_NF_DROP;
 	if (in->frame->is_here) {
-		/* Before its handshake is over, it would be taken for a part of that. */
+		/* Before the connection's handshake is over, the packet would be taken for a part of that. */
 		if (node->hands.is_making(node->hands.ctx, &in->flow)) {
 			es_nf_count(node, ES_COUNT_drop_no_flow);
 			return ES_NF_DROP;
@@ -400,7 +404,7 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 		if (es_nf_public_is_stacks(in, &fate))
 			return fate;
 	} else if (es_nf_may_have_socket(in)) {
-		/* Where nobody can tell, nothing is concluded: it comes again. */
+		/* If nobody can tell, nothing is concluded: the packet comes again. */
 		if (es_nf_look(in)) {
 			es_nf_count(node, ES_COUNT_rebuild_refused);
 			return ES_NF_DROP;
@@ -447,7 +451,7 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 }
 
 /*
- * Of an ICMP error that begins at @at: is it about a message? Whole, as the connection tracking puts parts
+ * Is the ICMP error that begins at @at about a message? The packet is whole, as conntrack puts fragments
  * together.
  */
 static int es_nf_public_is_error(const struct es_nf_node *node, const struct es_nf_frame *frame, size_t at,
@@ -467,8 +471,8 @@ static int es_nf_public_is_error(const struct es_nf_node *node, const struct es_
 }
 
 /*
- * Is it a message of the nodes', or was one, or is it an error about one? They have a network of their own;
- * what comes from the clients' side is nobody's who may send one.
+ * Does the packet belong to the nodes' messages: is it to or from the handover port, or an error about such a
+ * packet? Nodes have a network of their own; nobody on the clients' side may send a message.
  */
 static int es_nf_public_is_message(const struct es_nf_node *node, const struct es_nf_frame *frame,
 				   const struct es_nf_ip *ip)

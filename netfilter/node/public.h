@@ -5,7 +5,7 @@
 #include "netfilter/node/node.h"
 
 /**
- * es_nf_public() - a packet of IPv4 that came in on the public interface
+ * es_nf_public() - a packet that has arrived on the public interface
  * @frame: at least an IP header, without holes: the kernel has put fragments together, and cut what it had
  * merged
  * The counterpart of es_public in kmod/bpf/earshot.bpf.c. Counts. Returns what is to become of the packet

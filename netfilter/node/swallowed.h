@@ -6,8 +6,8 @@
  * Requests from which the kernel has certainly made no socket, although one listens that has room. That may
  * be chance, on a busy machine; then the next copy of the request is another attempt. But if a rule drops the
  * packets, or there is no route back to the client, no attempt succeeds. So after a second, the next copy is
- * not tried, and another node may have the request. Of two requests in the same place, the later one is tried
- * for longer.
+ * not tried, and another node may have the request. If two requests share a place, the later one is tried for
+ * longer.
  */
 #include "kmod/core/settled.h"
 

@@ -55,7 +55,9 @@ static struct es_challenge *es_nf_challenge_slot(const struct es_nf_received *in
 	return &in->node->challenges[es_challenge_index(in->flow_hash)];
 }
 
-/* Makes the view of the packet in a message. Returns 0, or -1: it cannot be made. */
+/*
+ * Fills in the view's facts about the socket of the packet in a message. Returns 0, or -1: nobody can tell.
+ */
 static int es_nf_handover_view_socket(struct es_nf_received *in)
 {
 	struct es_nf_node *node = in->node;
@@ -63,7 +65,10 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 
 	if (es_nf_received_look(in))
 		return -1;
-	/* Which a new connection ends; a copy of its own request is told by what was noted. */
+	/*
+	 * A new connection ends the old socket. A copy of the old connection's own request is told by what
+	 * was noted.
+	 */
 	if (v->kind == ES_HANDOVER_REQUEST && in->found.is_old)
 		v->socket = ES_SOCKET_NONE;
 	v->listening = in->found.listening &&
@@ -74,14 +79,14 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 	if (in->connection && in->connection->track.pin != ES_PIN_unknown) {
 		v->first_seq = in->connection->first_seq;
 		/*
-		 * The track may have been lost to another flow's; and there may be an entry of a connection
-		 * that is over.
+		 * The track may have been lost to another flow's; and conntrack may have the entry of a
+		 * connection that is over.
 		 */
 	} else if (!es_nf_fresh_first(node->memory.fresh, in->flow_hash, &v->first_seq) &&
 		   node->hands.first(node->hands.ctx, &in->flow, &v->first_seq)) {
 		/*
-		 * A connection of which nothing is known may well be that of this request: then it is a
-		 * duplicate.
+		 * A connection of which nothing is known may well be that of this request: then the request
+		 * is a duplicate.
 		 */
 		v->first_seq = v->seg.seq;
 		v->rcv_nxt = v->first_seq + in->found.received;
@@ -89,7 +94,7 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 	}
 	es_handover_view_received(v, v->first_seq + in->found.received);
 	es_handover_view_window(v, &in->h, v->rcv_nxt + in->found.rcv_wnd);
-	/* The kernel is asked for more about the connection only where it is another one. */
+	/* The kernel is asked for more only if the socket is another connection's than the request's. */
 	if (v->kind == ES_HANDOVER_REQUEST && v->seg.seq - v->first_seq > 1 &&
 	    !node->hands.open(node->hands.ctx, &in->flow, &in->open))
 		v->challenged = (__u8)es_challenge_look(es_nf_challenge_slot(in), in->flow_hash,
@@ -98,8 +103,9 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 }
 
 /*
- * What was noted of the request. ES_SETTLED_MADE says nothing here, but that a process has ended, or one of
- * an earlier version has had it: there may have been a socket.
+ * Fills in what was noted of the request. With this datapath, a note that has remained ES_SETTLED_MADE means
+ * only that a process has ended, or that one of an earlier version had the request: there may have been a
+ * socket.
  */
 static void es_nf_handover_view_settled(struct es_nf_received *in)
 {
@@ -116,8 +122,8 @@ static void es_nf_handover_view_settled(struct es_nf_received *in)
 }
 
 /*
- * Nothing has come of an attempt, and why; if something may have, the second in which nothing does begins
- * anew.
+ * Notes that no socket has come of an attempt. If that is certain (-ETIMEDOUT), the second in which attempts
+ * fail goes on (swallowed.h); if not, it begins anew.
  */
 static void es_nf_handover_refused(const struct es_nf_making *making, int rc)
 {
@@ -133,7 +139,7 @@ static void es_nf_handover_refused(const struct es_nf_making *making, int rc)
 	es_nf_count(node, ES_COUNT_rebuild_refused);
 }
 
-/* Its service may have gone since, with a new configuration. */
+/* The attempt is over. Its service may have gone since it began, with a new configuration. */
 static void es_nf_handover_made(const struct es_nf_making *making, int rc)
 {
 	struct es_nf_node *node = making->node;
@@ -160,8 +166,8 @@ static int es_nf_hold(const struct es_nf_received *in, int is_held)
 }
 
 /*
- * What es_handover_view wants to know for ES_HANDOVER_END and _GONE. First nothing that the connection's
- * server says gets out any more, then its socket is looked at.
+ * Fills in the view for ES_HANDOVER_END and _GONE: may the connection leave, or is it leaving already? Its
+ * socket is looked at after the kernel has been told to let nothing out any more that its server says.
  */
 static void es_nf_leave_begin(struct es_nf_received *in)
 {
@@ -189,7 +195,7 @@ static int es_nf_handover_settle(struct es_nf_received *in)
 	return es_handover_is_settled(in->plan.settle, &settled, 0, &in->h) ? 0 : -1;
 }
 
-/* Whatever comes from now on meets no connection here. */
+/* Packets that arrive from now on meet no connection here. */
 static int es_nf_handover_forget(const struct es_nf_received *in)
 {
 	in->node->hands.forget(in->node->hands.ctx, &in->flow);
@@ -197,9 +203,9 @@ static int es_nf_handover_forget(const struct es_nf_received *in)
 }
 
 /*
- * A request that has come again, and whose socket is here. That may be one which the kernel has made after
- * es_nf_make() gave it up, so that nothing is noted of it. Returns -1 if there is no room for that, or if the
- * request was given back, so that another node may have it: then nothing may come of it.
+ * A request has come again, and its socket is here. The kernel may have made that socket after es_nf_make()
+ * gave it up, so that nothing is noted of it. Returns -1 if there is no room for a note, or if the request
+ * was given back, so that another node may have it: then nothing may come of the socket.
  */
 static int es_nf_handover_adopt(const struct es_nf_received *in)
 {
@@ -220,7 +226,7 @@ static int es_nf_handover_stay(const struct es_nf_received *in)
 
 	if (!c)
 		return 0;
-	/* Otherwise it has come again: the socket has it already. */
+	/* Otherwise the request has come again: the socket has it already. */
 	if (es_track_has_queued(&c->track, seg->seq) &&
 	    es_track_step(&c->track, ES_TRACK_QUEUED, ES_TRACK_SERVED))
 		es_nf_count(in->node, es_track_set_pin(&c->track, es_track_stay(&c->track, seg, &in->h,
@@ -260,8 +266,8 @@ static int es_nf_handover_ask(const struct es_nf_received *in)
 }
 
 /*
- * A link-local client (es_nf_is_refused()) is that of a node which inspects its requests: of a version
- * before.
+ * A link-local client is refused (es_nf_is_refused()). Only nodes of an earlier version hand over its
+ * requests.
  */
 static int es_nf_handover_note(const struct es_nf_received *in)
 {
@@ -290,8 +296,8 @@ static int es_nf_tell(const struct es_nf_received *in, const void *packet, __u32
 }
 
 /*
- * The question to the client that ES_ASK is about, without timestamps: what the socket's clock shows to the
- * client is not known here, and one from the past gets no answer of Linux.
+ * Tells the inspector the question to the client that ES_ASK is about. It has no timestamps: what the
+ * socket's clock shows to the client is not known here, and Linux does not answer one from the past.
  */
 static int es_nf_tell_probe(const struct es_nf_received *in)
 {
@@ -317,7 +323,7 @@ static int es_nf_handover_leave(const struct es_nf_received *in)
 	return 0;
 }
 
-/* What comes of it is counted, and taken back, by es_nf_handover_made(). */
+/* es_nf_handover_made() counts the outcome, and takes the notes back if there is no socket. */
 static int es_nf_handover_make(const struct es_nf_received *in)
 {
 	struct es_nf_making making = {
@@ -336,7 +342,7 @@ static int es_nf_handover_make(const struct es_nf_received *in)
 }
 
 /*
- * The socket has got a request that was held back, and with it what its client has acknowledged: most often,
+ * The socket has got a request that was held back, and with it the client's acknowledgement: most often, of
  * all before it.
  */
 static void es_nf_handover_delivered(const struct es_nf_received *in)
@@ -358,7 +364,7 @@ static int es_nf_handover_deliver(const struct es_nf_received *in)
 	return 0;
 }
 
-/* Where its server is in the middle of a system call, it ends behind that: the inspector asks. */
+/* If the server is in the middle of a system call, the socket ends after that: the inspector asks. */
 static int es_nf_handover_end(const struct es_nf_received *in)
 {
 	(void)in->node->hands.end(in->node->hands.ctx, &in->flow, in->view.rcv_nxt);
@@ -407,7 +413,7 @@ static __u32 es_nf_handover_carry_out(struct es_nf_received *in)
 	return 0;
 }
 
-/* Answer whose this segment is that no node takes (kmod/core/strays.h). Counts. */
+/* Does this node have the connection of a segment that no node takes (kmod/core/strays.h)? Counts. */
 static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
 {
 	struct es_handover_view *v = &in->view;
@@ -418,7 +424,7 @@ static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
 	v->kind = ES_HANDOVER_STRAY;
 	settled = es_nf_settle(in->node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
 	v->rebuilt = es_settled_is_built(&settled) && settled.is_recent;
-	/* Where nobody can tell, its connection may be here, which another node would end by a RST. */
+	/* If nobody can tell, the connection may be here, and another node would end it by a RST. */
 	if (es_nf_received_look(in))
 		v->socket = ES_SOCKET_ESTABLISHED;
 	if (in->found.time_wait) /* its client's FIN has an answer */
@@ -432,7 +438,7 @@ static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
 	return es_handover_nack_reason(v);
 }
 
-/* What has become of a request here? Its attempts are seen to come to nothing, and noted (swallowed.h). */
+/* What has become of a request here? Attempts that came to nothing were noted (swallowed.h). */
 static enum es_nack_reason es_nf_fate_look(struct es_nf_received *in)
 {
 	struct es_nf_node *node = in->node;
@@ -445,7 +451,7 @@ static enum es_nack_reason es_nf_fate_look(struct es_nf_received *in)
 						 es_ns_to_ms(node->now_ns)));
 }
 
-/* A message about many. */
+/* A message that asks about many strays. */
 static void es_nf_strays_answer(struct es_nf_received *in)
 {
 	const uint8_t *packet = es_nf_message_bytes(in->frame);

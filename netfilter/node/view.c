@@ -75,7 +75,7 @@ void es_nf_first_note(const struct es_nf_node *node, __u64 flow_hash, __u32 seq)
 	es_overheard_note(es_nf_first_slot(node, key), key, es_first_generation(es_ns_to_s(node->now_ns)));
 }
 
-/* Another node's to take: if it is a first request, it must be known later on that it was heard. */
+/* Another node takes the packet. If it is a first request, it must be known later on that it was heard. */
 static void es_nf_view_overhear(const struct es_nf_node *node, const struct es_view *v)
 {
 	if (es_nf_syn_was_heard(node, v))

@@ -5,8 +5,8 @@
 /*
  * Where the cluster's ring_hash is jhash, nf_tables can compute a packet's slot. So a table for each family,
  * before the rules of rules.h, drops packets that this node only overhears. Packets of connections that are
- * here pass, as conntrack knows them. Of the others, those in slots that do not concern this node are counted
- * and dropped. This node does not hear what is dropped here: no SYN and no first request of another node's
+ * here pass, as conntrack knows them. Other packets are counted and dropped if their slot does not concern
+ * this node. This node does not hear what is dropped here: no SYN and no first request of another node's
  * (kmod/core/overheard.h). When it gets more slots, that must be told (es_nf_drop_by_ring_gains()). Services
  * with inspect = every are left out: this node may have moved such a connection away and still answer for it,
  * whatever its slot.

@@ -146,7 +146,7 @@ static void put_making_replies(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-/* What a server sends on an unproven connection. A SYN-ACK never gets further than the hook. */
+/* A server's packets on unproven connections go to a queue. A SYN-ACK never gets further than the hook. */
 static void put_unproven_replies(struct es_nf_nft *nft, enum way way)
 {
 	es_nf_nft_begin_rule(nft, ES_REPLIES);

@@ -50,7 +50,7 @@
 
 #define ES_NF_ADDRESSES_MAX (2 * ES_SERVICES_MAX)
 
-/* What happens to packets of connections here. */
+/* How the rules treat packets of connections here. */
 enum es_nf_gate {
 	ES_NF_GATE_NONE, /* they pass */
 	/*

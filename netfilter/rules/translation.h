@@ -3,7 +3,7 @@
 #define ES_NETFILTER_RULES_TRANSLATION_H
 
 /*
- * What the kernel needs to find servers of connections that programs hand over (program_name.h). Their
+ * Lets the kernel find the servers of connections that programs hand over (program_name.h). Their
  * conntrack entries say that packets from the client go to another address than the service's. The kernel
  * translates as entries say while a chain of type nat exists, so this keeps an empty one for each family, in
  * a table of its own. It also keeps an address for each service on `lo`. A loopback address would not do: the

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A node with nothing but netfilter/: answers SYNs by itself, and makes connections of the first requests.
- * What comes from the wire, it hears by a packet socket; the test's rules keep from the stack what has no
- * connection.
+ * A node with nothing but netfilter/: answers SYNs by itself, and makes connections of the first requests. A
+ * packet socket hears all that arrives on the wire; the test's rules keep packets without a connection from
+ * the stack.
  *
- *     earshot-rebuilder probe                              can this kernel do it? prints one line
- *     earshot-rebuilder labels                             what an entry is called that was held and proven,
- *     then released earshot-rebuilder rules                              does the kernel take the rules of as
- *     many services as there may be? earshot-rebuilder serve INTERFACE PORT [twice] [zone=N] [keep] [compat]
- *     [plain]
+ *     earshot-rebuilder probe     can this kernel do it? prints one line
+ *     earshot-rebuilder labels    what an entry is called that was held and proven, then released
+ *     earshot-rebuilder rules     does the kernel take the rules of as many services as there may be?
+ *     earshot-rebuilder serve INTERFACE PORT [twice] [zone=N] [keep] [compat] [plain]
  *
  * twice: each request is rebuilt as if the client had repeated it at once; keep: lost entries are made again
  * compat: the hook by xtables' target, as for kernels before 5.3; plain: entries without labels

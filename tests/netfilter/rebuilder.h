@@ -12,11 +12,14 @@
 
 #define ALL 65536 /* clients: one for each port */
 
-/* What it must know of a client's connection: ISNs and options. Clients of a test have ports of their own. */
+/*
+ * All that the node must know of a client's connection: ISNs and options. Each client of a test has its own
+ * port.
+ */
 struct client {
 	struct es_flow flow;
 	struct es_tcp_options options;
-	__u32 next; /* of the request that it is made of */
+	__u32 next; /* sequence number of the request from which the connection is made */
 	int is_answered;
 	int is_made;
 };
@@ -35,12 +38,12 @@ struct node {
 	int is_compat;
 	int is_plain;
 	int is_moving;
-	int is_patient; /* who has tried in vain does not try again */
+	int is_patient; /* after an attempt that was withdrawn, no other is made */
 	__u16 zone;
 	unsigned int made, copies, moved, failed, lost, restored, hooked;
 	int last_error;
 	struct client clients[ALL];
-	struct es_flow withdrawn; /* of the last attempt: its request, and its SYN */
+	struct es_flow withdrawn; /* the last attempt that was withdrawn: flow, request, SYN */
 	__u32 withdrawn_seq;
 	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX];
 	size_t syn_len;

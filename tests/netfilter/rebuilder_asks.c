@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * What earshot-rebuilder finds out about the kernel without a node.
- */
+/* The questions about the kernel that earshot-rebuilder answers without a node. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>

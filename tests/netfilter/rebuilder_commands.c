@@ -32,7 +32,7 @@ static void say_entries(void)
 	printf("%d %u\n", rc, n);
 }
 
-/* What `conntrack -F` does. */
+/* Does as `conntrack -F` does. */
 static void flush_entries(void)
 {
 	char buf[64];
@@ -148,17 +148,17 @@ static const struct {
 	void (*run)(void);
 } commands[] = {
 	{"counts", say_counts},		  /* what was done, as JSON */
-	{"entries", say_entries},	  /* how many entries of the connection tracking are ours: "0 N" */
-	{"flush", flush_entries},	  /* empty the connection tracking */
+	{"entries", say_entries},	  /* how many of conntrack's entries are ours: "0 N" */
+	{"flush", flush_entries},	  /* empty conntrack's table */
 	{"restore", restore_all},	  /* make all entries again that are missing */
 	{"look", look_at_all},		  /* keep what all entries are now, as a new daemon does */
 	{"move", start_move},		  /* with its next request, a connection leaves and comes again */
-	{"leave-wrongly", leave_wrongly}, /* with a wrong number */
+	{"leave-wrongly", leave_wrongly}, /* a connection is to leave, with a wrong number */
 	{"scales", say_scales},		  /* the client's window scale, and ours, of the first connection */
-	{"first", say_first},	      /* of how many entries there are, and how many know their first byte */
-	{"withdrawn", say_withdrawn}, /* is the last attempt that was withdrawn so still? */
+	{"first", say_first},		  /* how many entries there are, and how many know their first byte */
+	{"withdrawn", say_withdrawn},	  /* does the last attempt that was withdrawn still count as that? */
 	{"shift", say_shift},	/* what the hook knows of the server's numbers, by its entry; 0: nothing */
-	{"late", put_late_syn}, /* its SYN comes in, which nobody has dropped after all */
+	{"late", put_late_syn}, /* the SYN of that attempt comes in, which nobody has dropped after all */
 	{"again", try_again},
 	{"remove-hook", remove_hook},
 };

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the rules do to packets, in a network namespace that nobody else uses.
+ * Sends packets through the rules, in a network namespace that nobody else uses.
  *
- *     earshot-nf-reload rules       one waits in the queue, and there is one service less
+ *     earshot-nf-reload rules       a packet waits in the queue, and there is one service less
  *     earshot-nf-reload overheard   the same, and the ring changes
- *     earshot-nf-reload ingress     the same, where the cluster MAC is a station's, and there is one service
- *     less earshot-nf-reload held        one is of a connection that is leaving, and no service inspects
- *     every request any more earshot-nf-reload known       one is a SYN of a connection that is here, and is
- *     let pass earshot-nf-reload making      what a server says while its connection is being made: SYN-ACK,
- *     ACK, RST; then it is made: ACK earshot-nf-reload gone        what comes of a flow: its client has
- *     spoken to another node; and has begun a new connection earshot-nf-reload gone COMMAND   the same, and
- *     the command has run when the rules are set earshot-nf-reload withdrawn   of an attempt to make a
- *     connection that is withdrawn (withdraw.h), without leases and with them
+ *     earshot-nf-reload ingress     the same, the cluster MAC is a station's, and there is one service less
+ *     earshot-nf-reload held        a packet is of a connection that is leaving, and no service inspects
+ *                                   every request any more
+ *     earshot-nf-reload known       a packet is a SYN of a connection that is here, and is let pass
+ *     earshot-nf-reload making      a server speaks while its connection is being made: SYN-ACK, ACK, RST;
+ *                                   then the connection is made: ACK
+ *     earshot-nf-reload gone        packets of a flow arrive: its client has spoken to another node; and
+ *                                   has begun a new connection
+ *     earshot-nf-reload gone COMMAND   the same, and the command has run when the rules are set
+ *     earshot-nf-reload withdrawn   an attempt to make a connection is withdrawn (withdraw.h), without
+ *                                   leases and with them
  *
- * Prints how many packets waited before and behind it, and what came to the socket when they were let pass;
- * or, with held and making, how it ended to send the packets; or, with known and gone, how many packets came;
- * or, with withdrawn, how it ended to send the listening socket's answer, and how many of its client's
+ * Prints how many packets waited before and after the change, and what came to the socket when they were let
+ * pass; or, with held and making, how it ended to send the packets; or, with known and gone, how many packets
+ * came; or, with withdrawn, how it ended to send the listening socket's answer, and how many of its client's
  * packets came, for each enum es_nf_gate.
  */
 #include <arpa/inet.h>
@@ -131,9 +134,7 @@ static void set_ingress(__u16 count, int anew)
 		die("ingress", 0, &(struct es_nf_why){"is not whole"});
 }
 
-/*
- * How many packets the kernel has given to the reader of the queue, and waits for what is to become of them.
- */
+/* How many packets the kernel has given to the reader of the queue, whose verdicts it waits for. */
 static unsigned int waiting(void)
 {
 	FILE *file = fopen("/proc/thread-self/net/netfilter/nfnetlink_queue", "re");
@@ -196,7 +197,7 @@ static int waits(const char *what)
 	return 0;
 }
 
-/* What the server of a connection says, whose client is behind that device. */
+/* Sends a segment as a connection's server to its client behind the device @tun. Returns how that ended. */
 static const char *say(const struct es_flow *flow, const struct es_nf_tun *tun, __u8 flags)
 {
 	const struct es_flow back = {flow->service, flow->client, flow->service_port, flow->client_port};
@@ -210,14 +211,14 @@ static const char *say(const struct es_flow *flow, const struct es_nf_tun *tun, 
 	len = es_nf_compose_end(&back, tcp, sizeof(*tcp));
 	if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, tun->name, sizeof(tun->name)))
 		die("device", -errno, NULL);
-	/* What a rule drops on its way out, the kernel does not permit. */
+	/* The kernel answers EPERM if a rule drops the packet on its way out. */
 	if (sendto(fd, packet, len, 0, (struct sockaddr *)&to, sizeof(to)) >= 0)
 		errno = 0;
 	close(fd);
 	return errno == EPERM ? "dropped" : errno ? strerror(errno) : "sent";
 }
 
-/* A connection that is here, of the first service, and whose client is behind a device of that name. */
+/* Makes a connection of the first service, whose client is behind a device named "client". */
 static struct es_flow connect_client(struct es_nf_conntrack *ct, struct es_nf_tun *tun)
 {
 	const struct es_nf_entry entry = {.flow = {.client = es_addr_from_v4(htonl(0xc6336401)),
@@ -309,7 +310,7 @@ static enum es_nf_fate decide(void *ctx, const struct es_nf_frame *frame)
 	return *(enum es_nf_fate *)ctx;
 }
 
-/* How many packets come to the queue of one with these flags, and so many bytes. */
+/* Sends a packet with these flags and @len bytes. Returns how many packets come to the queue. */
 static int comes(struct es_nf_capture *capture, const struct es_flow *flow, const struct es_nf_tun *tun,
 		 __u8 flags, size_t len, enum es_nf_fate fate)
 {
