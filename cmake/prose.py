@@ -24,7 +24,6 @@ PAGES_APART = ("docs/plugin-abi.md",)
 NOT_YET = {
     "inspector/plugin/include/earshot": (1, 0, 17),
     "libearshot/include/earshot": (2, 0, 5),
-    "tests/unit": (284, 3, 0),
 }
 KINDS = ("headless", "conntrack", "wide")
 HEADLESS = re.compile(r"(?:What|Who|Of)\b")

@@ -31,7 +31,7 @@ struct event {
 
 struct process;
 
-/* What else a world has, besides the ring: called behind what its nodes do. */
+/* The callbacks of a world that has more than the ring; each is called after what its node does. */
 struct world_hooks {
 	void (*stop)(struct process *p);
 	void (*serve)(struct process *p);
@@ -41,7 +41,7 @@ struct world_hooks {
 	void (*tick)(void);
 };
 
-/* A daemon. What its node's datapath does in its name outlives it. */
+/* A daemon. Its node's datapath goes on in its name when it has died. */
 struct process {
 	struct es_group group;
 	unsigned int node;
@@ -60,13 +60,13 @@ struct process {
 	unsigned int flight_head, flight_tail;
 };
 
-/* What a node's datapath does. */
+/* The state of a node's datapath. */
 struct datapath {
 	uint64_t share;
 	uint64_t lease_until;
 };
 
-/* Who was with whom in the last views: partition, whether in its view, and as which process. */
+/* The last views: each node's partition, whether the node was in its view, and as which process. */
 struct views {
 	unsigned int part[NODES];
 	int is_in[NODES];
@@ -514,10 +514,10 @@ static void end(void)
 		drop_events(&process[i]);
 }
 
-/* What happens to a node, or to all, in worlds that go at random. */
+/* The events that happen to a node, or to all nodes, in random worlds. */
 enum deed { SPLIT, MERGE, CRASH, COME_BACK, POWER_OFF, LEAVE, STALL, CHANGE };
 
-/* Does it to @node if it can be done; but for COME_BACK and POWER_OFF, which differ from world to world. */
+/* Does @deed to @node if it can be done, except COME_BACK and POWER_OFF, which differ from world to world. */
 static void world_do(enum deed deed, unsigned int node)
 {
 	struct process *p = &process[node];

@@ -126,7 +126,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Of 198.51.100.0 + @number or 2001:db8:1:: + @number, to 10.77.0.100 or 2001:db8::64. */
+/* A flow from 198.51.100.0 + @number or 2001:db8:1:: + @number, to 10.77.0.100 or 2001:db8::64. */
 static struct es_flow flow_of(unsigned int number)
 {
 	struct es_flow flow = {.client_port = htons(40000), .service_port = htons(80)};
@@ -272,7 +272,7 @@ static inline void vanish(unsigned int node)
 	receiver[node] = -1;
 }
 
-/* What is counted for the metrics, of the only service. */
+/* The metrics' counters of the only service. */
 #define REQUESTS(node, decision)                                                                             \
 	((int)es_tally_request(in.tally, 0, (unsigned int)(node), ES_TALLY_##decision))
 #define HANDOVERS(node, result) ((int)es_tally_handover(in.tally, 0, (unsigned int)(node), ES_TALLY_##result))

@@ -84,7 +84,7 @@ static inline enum es_nf_fate letter_put(struct world *w, struct letter *l, int 
 	return es_nf_cluster(w->node, &frame);
 }
 
-/* Of a datagram of IPv6 the sum of all with the pseudo header is nothing (RFC 8200, 8.1). */
+/* The sum of an IPv6 datagram, pseudo header included, is nothing but ones (RFC 8200, 8.1). */
 static inline void assert_checksum6(const uint8_t *bytes, size_t len)
 {
 	__u32 sum = (__u32)(len - ES_NF_IP6_LEN) + IPPROTO_UDP;

@@ -109,7 +109,7 @@ static inline int hand_look(void *ctx, const struct es_flow *flow, struct es_nf_
 	return 0;
 }
 
-/* What is here was made here. */
+/* A socket that is here was made here. */
 static inline int hand_may_have_made(void *ctx, const struct es_flow *flow)
 {
 	const struct world *w = ctx;

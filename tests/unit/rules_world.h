@@ -69,7 +69,7 @@ static inline void with(const char *text)
 	assert_int_equal(es_rules_new(conf, &rules), 0);
 }
 
-/* Of service web; @line: "GET /path", @headers: with CRLF each. */
+/* Asks the rules about a request for @service; @line: "GET /path", @headers: with CRLF each. */
 static inline int ask_of(unsigned int service, const char *line, const char *headers, const char *client)
 {
 	static struct es_http_head head;

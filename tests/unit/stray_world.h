@@ -38,7 +38,7 @@ static inline int taken_by(int node, struct message *m)
 	return got > 0;
 }
 
-/* What a datapath says about the message: a bit for each that it may have. */
+/* A datapath's answer to the message; @here: a bit for each connection that the node may have. */
 static void answer(struct message *m, __u64 here)
 {
 	struct es_handover h = m->h;

@@ -43,7 +43,7 @@ static __u32 pseudo_sum(const __u8 *ip, __u32 tcp_len)
 	return sum(pseudo, sizeof(pseudo));
 }
 
-/* What must hold for any answer. */
+/* Checks what must hold for any answer. */
 static void expect_sound(const struct es_answer *a)
 {
 	union es_answer_wire wire, partial;
@@ -227,7 +227,7 @@ static void test_verdicts(void **state)
 	}
 }
 
-/* What a client sends behind a refusal: taken in whole, with a window as large as can be. */
+/* A segment that a client sends after a refusal is taken in whole, with a window as large as can be. */
 static void test_dropped(void **state)
 {
 	struct es_config cfg = config();
@@ -279,8 +279,8 @@ static void test_turn(void **state)
 }
 
 /*
- * Of IPv6: the lengths, and a checksum that is right over the pseudo header of RFC 8200, 8.1, however many
- * options there are.
+ * An IPv6 answer has the right lengths, and a checksum that is right over the pseudo header of RFC 8200, 8.1,
+ * however many options there are.
  */
 static void test_ipv6(void **state)
 {

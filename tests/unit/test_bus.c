@@ -12,7 +12,7 @@
 #define WAIT_MS 20000
 #define BIG	60000
 
-/* What the bus reported, one word each, and how much. */
+/* The reports of the bus: how many of each kind, and all in their order, one word each. */
 static struct {
 	unsigned int views, lost, datagrams;
 	char order[4096];
@@ -97,7 +97,7 @@ static void hang(int hangs)
 	pthread_mutex_unlock(&played_lock);
 }
 
-/* What the owner's loop does until @condition, which may look at @corosync. */
+/* Runs the owner's loop until @condition holds; @condition may look at @corosync. */
 #define UNTIL(b, condition)                                                                                  \
 	do {                                                                                                 \
 		uint64_t until = now_ms() + WAIT_MS;                                                         \
@@ -251,7 +251,7 @@ static void test_hangs_from_the_start(void **state)
 	begun = now_ms();
 	es_bus_free(&b);
 	assert_true(now_ms() - begun < 3000); /* its second, and a busy machine's */
-	/* What it leaves behind goes when corosync goes on. */
+	/* The connection that the bus left behind ends when corosync goes on. */
 	hang(0);
 	for (begun = now_ms();; usleep(1000)) {
 		int finalized;

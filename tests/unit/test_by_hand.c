@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What was set by hand: the file of it, also of a version before, its words, and how long it goes on after a
+ * Settings by hand: their file, also one of a version before, their words, and how long they go on after a
  * restart.
  */
 #include "tests/unit/cmocka_all.h"
@@ -78,7 +78,7 @@ static void put(const char *text)
 	fclose(file);
 }
 
-/* The version before made an empty file. What is no file of ours says nothing. */
+/* The version before made an empty file. A file that is not ours is refused. */
 static void test_other_files(void **state)
 {
 	struct es_wire_by_hand back;

@@ -71,7 +71,7 @@ static void test_files(void **state)
 	expect_one("kernel.tcp_sack", ES_CHECK_UNCHECKED, "net/ipv4/tcp_sack cannot be read: No such file");
 }
 
-/* What the daemon does not start without. */
+/* Things without which the daemon does not start. */
 static void test_startup(void **state)
 {
 	(void)state;
@@ -158,7 +158,7 @@ static void test_packet_sockets(void **state)
 	assert_int_equal(finding("network.packet_sockets")->severity, ES_CHECK_OK);
 }
 
-/* What breaks one datapath may be right for another. */
+/* A setting that breaks one datapath may be right for another. */
 static void test_netfilter(void **state)
 {
 	static const struct {
@@ -199,7 +199,7 @@ static void test_netfilter(void **state)
 	run_again();
 	assert_non_null(strstr(finding("kernel.reqsk")->found, "not bpf: it is too old"));
 	assert_non_null(strstr(finding("kernel.reqsk")->found, "not module: it is not installed"));
-	/* What the kernel lacks, and what has it. */
+	/* The finding names what the kernel lacks, and the module that has it. */
 	facts.programs_rc = -EOPNOTSUPP;
 	strcpy(facts.programs_text, "netfilter datapath: the kernel has no SYNPROXY (CONFIG_NFT_SYNPROXY)");
 	run_again();
@@ -208,7 +208,7 @@ static void test_netfilter(void **state)
 	assert_non_null(strstr(finding("kernel.programs")->action, "nft_synproxy"));
 }
 
-/* What the daemon will set is no fault while it does not run. */
+/* A setting that the daemon will make is no fault while it does not run. */
 static void test_before_the_daemon(void **state)
 {
 	(void)state;
@@ -249,11 +249,11 @@ static void test_server(void **state)
 	l->port = 81;
 	expect_one("server.listen", ES_CHECK_ERROR, "service api: nothing listens on 10.77.0.100 port 8080");
 	l->port = 8080;
-	/* What a program hands over needs a server, too. */
+	/* Connections that a program hands over need a server, too. */
 	service->server_port = 8081;
 	assert_int_equal(es_conf_addr_parse("127.0.0.1", &service->server_address), 0);
 	expect_one("server.listen", ES_CHECK_ERROR, "service api: nothing listens on 127.0.0.1 port 8081");
-	/* And another for those of IPv6, if there are any. */
+	/* And IPv6 connections need another server, if the service has an IPv6 address. */
 	l[1] = (struct es_sock_diag_listener){.port = 8081, .backlog = 511};
 	l[2] = (struct es_sock_diag_listener){.port = 8080, .backlog = 511, .is_v6 = 1, .is_v6only = 1};
 	facts.listener_count = 4;

@@ -46,8 +46,8 @@ static void test_ipv6(void **state)
 }
 
 /*
- * What a service's IPv6 address needs besides: where it is, who listens, and by what neighbours are heard and
- * asked.
+ * A service's IPv6 address needs more: its place, a server that listens, and the addresses by which
+ * neighbours are heard and asked.
  */
 static void test_address6(void **state)
 {
@@ -210,7 +210,7 @@ static void test_neighbours(void **state)
 	facts.service_arp[1].answers = 2;
 	expect_one("neighbours.service_arp", ES_CHECK_ERROR, "api: 02:00:00:00:00:09 answers");
 	facts.service_arp[1].answers = 0;
-	/* Of IPv6, the same. */
+	/* Neighbours' answers for an IPv6 address are judged alike. */
 	conf->services[0].address6 = (struct es_addr){.b = {0x20, 0x01, 0x0d, 0xb8, [15] = 7}};
 	memcpy(facts.service_ndp[0].mac[0], conf->datapath.cluster_mac, 6);
 	facts.service_ndp[0].answers = 1;
@@ -224,7 +224,7 @@ static void test_neighbours(void **state)
 	facts.service_ndp[0] = (struct es_facts_answer){.rc = -EADDRNOTAVAIL};
 	run_again();
 	assert_int_equal(finding("neighbours.service_arp")->severity, ES_CHECK_UNCHECKED);
-	/* What ARP has told is told all the same. */
+	/* The finding from ARP is told although IPv6 could not be asked. */
 	facts.service_arp[1].answers = 2;
 	run_again();
 	assert_int_equal(finding("neighbours.service_arp")->severity, ES_CHECK_ERROR);

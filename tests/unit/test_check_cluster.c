@@ -424,7 +424,6 @@ static void test_heard(void **state)
 	assert_int_equal(finding("members.heard")->severity, ES_CHECK_INFO);
 }
 
-/* What a request or a plugin has done to a daemon must be seen. */
 static void test_metrics(void **state)
 {
 	(void)state;
@@ -441,6 +440,7 @@ static void test_metrics(void **state)
 	status_reset();
 }
 
+/* The operator must see what a request or a plugin has done to a daemon. */
 static void test_poison(void **state)
 {
 	(void)state;

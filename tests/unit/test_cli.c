@@ -380,7 +380,7 @@ static void test_output_that_fails(void **state)
 		}
 }
 
-/* What it says of a machine is tests/check's; here, how it ends when it cannot look. */
+/* The findings about a machine are tests/check's; this tests how `earshot check` ends when it cannot look. */
 static void test_check(void **state)
 {
 	(void)state;

@@ -260,7 +260,10 @@ static void test_is_target(void **state)
 		assert_false(es_cluster_is_target(c, &health, node, 5));
 		assert_true(es_cluster_is_target(c, &health, node, 6));
 		es_health_suspend(&health, node, 0);
-		/* What listens there for one family, or does not, says nothing of the other. */
+		/*
+		 * A server that listens there for one family, or does not, says nothing about the other
+		 * family.
+		 */
 		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
 			es_health_suspend_for(&health, node, family, 6);
 			assert_false(es_cluster_is_target(c, &health, node, 5));

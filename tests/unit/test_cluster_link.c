@@ -20,7 +20,10 @@ static void test_heard(void **state)
 	assert_true(es_cluster_link_may_join(&link, 1, 5000));
 	assert_false(es_cluster_link_join(&link, 1, 1, 5000));
 	assert_int_equal(es_cluster_link_look(&link, 1, 1, 1, 5020), ES_CLUSTER_LINK_NOTHING);
-	/* What fails later costs no node its share: it may be the network of all. */
+	/*
+	 * A link that fails later costs no node its share: the fault may be in the network that all nodes
+	 * share.
+	 */
 	assert_int_equal(es_cluster_link_look(&link, 0, 1, 1, 99000), ES_CLUSTER_LINK_NOTHING);
 }
 

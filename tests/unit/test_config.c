@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * What a correct configuration file gives: defaults, each key, the shipped examples, and files that cannot be
- * read.
- */
+/* Correct configuration files: defaults, each key, the shipped examples; and files that cannot be read. */
 #include "tests/unit/config_text.h"
 
 #include <arpa/inet.h>
@@ -228,7 +225,10 @@ static void test_examples(void **state)
 	globfree(&found);
 }
 
-/* What the example shows commented out must be the default, so uncommenting all of it changes nothing. */
+/*
+ * Keys that the example shows commented out must have the default, so uncommenting all of them changes
+ * nothing.
+ */
 static void test_example_defaults(void **state)
 {
 	struct es_conf *plain = NULL, *all = NULL;

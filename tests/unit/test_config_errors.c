@@ -530,7 +530,7 @@ static void test_all_errors(void **state)
 	}
 }
 
-/* Of more errors than there is room for, it is known how many. */
+/* If there are more errors than room, their number is still known. */
 static void test_many_errors(void **state)
 {
 	static struct es_conf_errors found;

@@ -311,7 +311,7 @@ static const struct {
 	 "inspector: url_entries = 1: expected 1024..4194304 (files and programs)"},
 };
 
-/* What cookies call the nodes; where no rule asks, it is told. */
+/* Nodes' names in cookies; if no rule asks for them, a warning says so. */
 static void test_routes(void **state)
 {
 	static const char text[] = "node n4 { address = 10.78.0.4\n route = {jvm4, \"old+4\"} }\n";
@@ -465,7 +465,10 @@ static void test_spellings(void **state)
 #define WITH(policy, parameters)                                                                             \
 	"service b { address = 10.77.0.1 port = 80 policy = " policy "\n parameters = " parameters "\n}"
 
-/* Of a policy's parameters, in each policy that has them, and also against a default. */
+/*
+ * Contradictions between a policy's parameters, in each policy that has such parameters, and also against a
+ * default.
+ */
 static void test_contradictions(void **state)
 {
 	(void)state;

@@ -326,7 +326,7 @@ static void test_difference(void **state)
 	end();
 }
 
-/* What a member of another version or service says. */
+/* Messages without sense, as of a member of another version or service. */
 static void test_nonsense(void **state)
 {
 	__u8 buf[200];

@@ -211,7 +211,7 @@ static void test_eviction(void **state)
 			assert_string_equal(set_of(bus->table[k], i), "-");
 		assert_string_not_equal(set_of(bus->table[k], 1), "-");
 	}
-	/* What is said of content that went has no effect, and leaves nothing. */
+	/* A proposal about content that is gone has no effect, and leaves nothing. */
 	es_contents_propose(bus->table[0], 1, ES_CONTENT_ADD, 3, 0, 30);
 	es_contents_propose(bus->table[1], 50, ES_CONTENT_ASSIGN, 3, 0, 30);
 	say(bus, 1);
@@ -262,7 +262,7 @@ static void test_bus_stands_still(void **state)
 	es_contents_propose(t, 50000, ES_CONTENT_ASSIGN, 1, 0, 1);
 	assert_string_equal(set_of(t, 50000), "1");
 	bus_free(bus);
-	/* What is in use, and could not be put in again, is tried again. */
+	/* An entry in use whose renewal found no room in the queue is renewed at the next look-up. */
 	bus = bus_new(1, 16);
 	t = bus->table[0];
 	for (__u64 i = 1; i <= 16; i++)

@@ -6,7 +6,7 @@
  */
 #include "corosync_played.h"
 
-/* What the bus reported. */
+/* The reports of the bus. */
 static struct {
 	unsigned int views, lost, leavers, members;
 	enum es_group_reason reason;

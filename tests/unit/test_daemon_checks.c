@@ -171,7 +171,7 @@ static void test_nobody_listens(void **state)
 	assert_false(es_daemon_checks_is_unknown(&checks, 0));
 }
 
-/* What is known of a service stays known under its name; of another one, nothing is. */
+/* Knowledge about a service stays known under its name; about another service, nothing is known. */
 static void test_reload(void **state)
 {
 	unsigned int port = conf->services[0].port;

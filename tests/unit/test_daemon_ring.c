@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a change of the ring does to what a node has: ended or kept, and what there are doubts about. The
- * datapath and the bus are played. */
+/*
+ * Effects of a ring's change on what a node has: it is ended or kept, or there are doubts about it. The
+ * datapath and the bus are played.
+ */
 #include "cmocka_all.h"
 #include <arpa/inet.h>
 #include <errno.h>

@@ -117,7 +117,7 @@ static void test_others_are_silent(void **state)
 	assert_int_equal(run(&w, 60000), ES_DEAF_NOT);
 }
 
-/* Who has left and is the last one comes back. */
+/* A node that has left and is the last one comes back. */
 static void test_last_one(void **state)
 {
 	struct world w = begin();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The decision function, row by row of its table, and what must hold for any view whatever. What a cookie
- * proves to it is in test_decide_cookie.c, what becomes of a connection that nobody reads in
- * test_decide_layer4.c.
+ * The decision function, row by row of its table, and what must hold for any view whatever.
+ * test_decide_cookie.c has what a cookie proves to it, test_decide_layer4.c has what becomes of a connection
+ * that nobody reads.
  */
 #include "cmocka_all.h"
 #include "decide_view.h"
@@ -178,7 +178,7 @@ static void test_later_segment_of_a_client_that_has_heard(void **state)
 	EXPECT(&cfg, &v, ES_DROP, drop_decided);
 	v.decision = 0;
 	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
-	/* What it repeats for long, nobody has. */
+	/* A segment that is repeated for long belongs to a connection that perhaps nobody has. */
 	v.decision = es_decision_value(ISN, 1, NOW_MS - 40);
 	v.again_ms = ES_STRAY_AGAIN_MS;
 	EXPECT(&cfg, &v, ES_QUEUE_STRAY, stray_queued);
@@ -291,7 +291,7 @@ static void test_properties(void **state)
 			v.seg.ack = (__u32)(q >> 32);
 		got = decide(&cfg, &v);
 		assert_true(got.action <= ES_NACK && got.counter < ES_COUNTER_COUNT);
-		/* What a datapath does without es_decide() is what that says. */
+		/* A datapath that drops without es_decide() does what es_decide() says. */
 		if (es_is_anothers(&v))
 			assert_true(got.action == ES_DROP && got.counter == ES_COUNT_drop_not_mine);
 		if (got.counter == ES_COUNT_drop_silent)
@@ -425,7 +425,7 @@ static void test_after_reject(void **state)
 	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
 }
 
-/* What comes of a connection that the stack here has ended gets another RST, whoever inspects the flow. */
+/* A segment of a connection that the stack here has ended gets another RST, whoever inspects the flow. */
 static void test_ended(void **state)
 {
 	struct es_config cfg = config();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a segment's cookie proves to the decision function: under which key, by which clock, and whether this
- * node must have heard its SYN.
+ * The proofs in a segment's cookie for the decision function: under which key and by which clock it was made,
+ * and whether this node must have heard its SYN.
  */
 #include "cmocka_all.h"
 #include "decide_view.h"
@@ -25,7 +25,7 @@ static void test_clock_set(void **state)
 		EXPECT(&cfg, &v, ES_ANSWER_ACK, keepalive_answered);
 		v.seg.seq = ISN + 1;
 		EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
-		/* What is made now is made by the clock now, and good by it. */
+		/* A cookie that is made now is made by the present clock, and is good by it. */
 		v.seg = (struct es_segment){.seq = ISN, .flags = ES_TCP_SYN};
 		verdict = decide(&cfg, &v);
 		assert_int_equal(es_cookie_check(&cfg.cookie_key[0], FLOW, v.slot, verdict.cookie, ISN, NULL),
@@ -115,7 +115,7 @@ static void test_earlier(void **state)
 		/* Nobody can ask. */
 		v.inspector_alive = 0;
 		EXPECT(&cfg, &v, ES_DROP, request_unheard);
-		/* What was believed, or is proven, is no question. */
+		/* A segment that was believed before, or is proven, raises no question. */
 		v.inspector_alive = 1;
 		v.decision = es_decision_value(ISN, SELF, NOW_MS);
 		assert_int_not_equal(decide(&cfg, &v).action, ES_QUEUE_STRAY);

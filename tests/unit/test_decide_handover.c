@@ -105,7 +105,7 @@ static void test_handover(void **state)
 	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
 	v.socket = ES_SOCKET_NONE;
 	v.vanished = 0;
-	/* What was refused is refused, for whatever reason there is now. */
+	/* A request that was refused stays refused, for whatever reason there is now. */
 	v.refused = 1;
 	EXPECT_HANDOVER(&v, ES_NACK, handover_refused);
 	assert_int_equal(es_handover_nack_reason(&v), ES_NACK_RETRY);
@@ -145,7 +145,7 @@ static void test_handover(void **state)
 	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
 }
 
-/* What the socket has heard itself meanwhile is not given to it a second time. */
+/* Bytes that the socket has heard itself meanwhile are not given to it a second time. */
 static void test_follow_that_was_heard(void **state)
 {
 	struct es_handover_view v = {
@@ -172,8 +172,8 @@ static void test_follow_that_was_heard(void **state)
 	es_handover_view_received(&v, ISN + 202);
 	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_heard);
 	/*
-	 * Of what comes again from the client itself, the stack says that it has it: its acknowledgement may
-	 * be lost.
+	 * The stack acknowledges again a segment that the client itself repeats: the first acknowledgement
+	 * may be lost.
 	 */
 	v.kind = ES_HANDOVER_REQUEST;
 	v.seg.seq = ISN + 1;
@@ -323,7 +323,7 @@ static void test_silent(void **state)
 	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
 	v.socket = ES_SOCKET_NONE;
 	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_lost);
-	/* What is here goes on. */
+	/* A connection that is here goes on. */
 	v.kind = ES_HANDOVER_STAY;
 	v.socket = ES_SOCKET_ESTABLISHED;
 	EXPECT_HANDOVER(&v, ES_DELIVER, stay_delivered);
@@ -432,7 +432,9 @@ static void test_properties(void **state)
 			assert_true(v.kind == ES_HANDOVER_REQUEST && v.socket == ES_SOCKET_NONE &&
 				    v.listening && !v.accept_full && !v.rebuilt && !v.refused &&
 				    !v.doubtful && !v.silent && !v.stale);
-		/* What is sent back is made elsewhere: it must not have been made here. */
+		/*
+		 * A connection whose message is sent back is made elsewhere: it must not have been made here.
+		 */
 		if (v.kind == ES_HANDOVER_STRAY) {
 			assert_int_equal(got.action, ES_NACK);
 			if (got.counter == ES_COUNT_stray_not_here)
@@ -458,7 +460,8 @@ static void test_properties(void **state)
 }
 
 /*
- * Who may be asked by two nodes at once: whose message is of another ring, and not of the one that is named.
+ * A node may be asked by two nodes at once: a message is stale if it is of another ring, and not from the
+ * node that this ring names.
  */
 static void test_is_stale(void **state)
 {
@@ -546,7 +549,7 @@ static void test_step(void **state)
 	}
 }
 
-/* What another CPU has settled otherwise meanwhile is not carried out. */
+/* A step is not carried out if another CPU has settled the request otherwise meanwhile. */
 static void test_settled(void **state)
 {
 	(void)state;

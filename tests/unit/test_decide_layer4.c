@@ -52,7 +52,7 @@ static void test_layer4(void **state)
 	}
 }
 
-/* What follows on such a connection: only where its first segment is the inspector's, too. */
+/* A later segment of such a connection is the inspector's only where the first one is, too. */
 static void test_layer4_later(void **state)
 {
 	struct es_config cfg = config();
@@ -143,7 +143,7 @@ static void test_server_speaks_first(void **state)
 	v.socket = ES_SOCKET_NONE;
 	v.inspect = ES_INSPECT_FIRST;
 	assert_false(decide(&cfg, &v).guess);
-	/* Of before a node was lost. */
+	/* The connection is from before a node was lost. */
 	v = good;
 	v.has_doubts = 1;
 	v.unsafe = ES_UNSAFE_ALL;

@@ -127,7 +127,7 @@ static void test_waits(void **state)
 	v = request(&cfg, 0, SLOT - 3);
 	v.waits = 1;
 	EXPECT(&cfg, &v, ES_DROP, drop_ring_change);
-	/* What any node may answer. */
+	/* Segments that any node may answer. */
 	v = request(&cfg, 0, SLOT);
 	v.waits = 1;
 	v.seg.len = 0;
@@ -140,7 +140,7 @@ static void test_waits(void **state)
 	v.socket = ES_SOCKET_TIME_WAIT;
 	v.seg.flags = ES_TCP_SYN;
 	EXPECT(&cfg, &v, ES_END_OLD_AND_SYNACK, syn_time_wait);
-	/* What comes before it. */
+	/* Conditions that take precedence over the wait. */
 	v = request(&cfg, 0, SLOT);
 	v.waits = 1;
 	v.socket = ES_SOCKET_ESTABLISHED;
@@ -195,7 +195,10 @@ static void test_leased_without_inspector(void **state)
 	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
 }
 
-/* What moved away is this node's business, whatever the others think of it: no other knows of it. */
+/*
+ * A connection that moved away is this node's business, whatever the others think of it: no other knows of
+ * it.
+ */
 static void test_moved_while_membership_changes(void **state)
 {
 	struct es_config cfg = config();
@@ -260,7 +263,7 @@ static void test_doubtful(void **state)
 		}
 }
 
-/* What makes it doubtful. */
+/* The conditions under which a view is doubtful. */
 static void test_view_doubtful(void **state)
 {
 	struct es_config cfg = config();

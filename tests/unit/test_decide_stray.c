@@ -5,7 +5,7 @@
 #include "cmocka_all.h"
 #include "decide_view.h"
 
-/* Of a connection that is not here, come again: perhaps nobody's. */
+/* A repeated segment of a connection that is not here: perhaps nobody has the connection. */
 static void test_stray(void **state)
 {
 	struct es_config cfg = config();
@@ -43,7 +43,7 @@ static void test_stray(void **state)
 	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
 }
 
-/* Who has a cookie of the flow, or was decided about here, has not invented its connection. */
+/* A client that has a cookie of the flow, or was decided about here, has not invented its connection. */
 static void test_proven(void **state)
 {
 	struct es_config cfg = config();

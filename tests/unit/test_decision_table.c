@@ -114,7 +114,7 @@ static void test_busy_connection(void **state)
 	assert_false(is_moved(&table, lone, 5));
 }
 
-/* Who makes room is told how young what is forgotten was, if that was a first request's. */
+/* A caller that makes room is told how young the forgotten decision was, if it was about a first request. */
 static void test_forgotten(void **state)
 {
 	struct es_decision_set sets[16] = {};

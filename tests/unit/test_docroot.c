@@ -267,7 +267,7 @@ static void test_overflow(void **state)
 	}
 	es_docroot_event(docroot, &overflow);
 	assert_int_equal(es_docroot_stats(docroot)->overflows, 1);
-	/* Not at once: the last scan began at 1000. What is known holds until the new one is complete. */
+	/* Not at once: the last scan began at 1000. The known files hold until the new scan is complete. */
 	es_docroot_tick(docroot, 1500);
 	assert_int_equal(es_docroot_step(docroot, 100), 0);
 	assert_int_equal(size_now(docroot, "/one"), 1);

@@ -20,7 +20,7 @@ struct client_request {
 	unsigned int number;
 };
 
-/* What a machine knows of a request. Without power it forgets; when a daemon dies, it does not. */
+/* A machine's memory of a request. It is lost with the power, but not when a daemon dies. */
 struct memory {
 	int target; /* -1: it has not decided */
 	uint64_t decided_ms;

@@ -26,7 +26,7 @@ static void test_buckets(void **state)
 		assert_true(es_duration_bound_ns[i - 1] < es_duration_bound_ns[i]);
 }
 
-/* Of one value all quantiles are it, to 6.25%, whatever it is. */
+/* If there is one value only, all quantiles are that value, to 6.25%, whatever it is. */
 static void test_one(void **state)
 {
 	(void)state;
@@ -62,7 +62,7 @@ static void test_quantiles(void **state)
 }
 
 /*
- * What is older than ten seconds is forgotten, what is younger than five is not, with and without newer ones.
+ * Values older than ten seconds are forgotten, values younger than five are not, with and without newer ones.
  */
 static void test_lately(void **state)
 {

@@ -72,7 +72,10 @@ static enum es_gather_result add_at(struct es_gather_table *table, struct es_gat
 	return es_gather_add(table, g, bytes, HEADER + len, HEADER, seq, is_first);
 }
 
-/* What begins below the first byte is none of the request, whether it comes before that or after. */
+/*
+ * A segment that begins below the first byte is not part of the request, whether it arrives before that byte
+ * or after.
+ */
 static void test_below_the_first_byte(void **state)
 {
 	static const uint32_t firsts[] = {1000, 0, 1, 2}; /* and where sequence numbers wrap */

@@ -218,7 +218,10 @@ static void test_made_alike(void **state)
 	end();
 }
 
-/* What makes one alike leaves another one refused: each is judged for itself, and nobody tries in vain. */
+/*
+ * A change that makes one refused node alike leaves another one refused: each is judged for itself, and
+ * nobody tries in vain.
+ */
 static void test_two_refused(void **state)
 {
 	uint32_t epoch;

@@ -67,7 +67,7 @@ static void on_difference(void *ctx, const struct es_group_setting *s)
 	*(s->must ? &drift->must : &drift->should) += 1;
 }
 
-/* What people are told: it should be alike, and costs nobody its place. */
+/* People are told about settings that should be alike; a difference in them costs nobody its place. */
 static void test_drift(void **state)
 {
 	struct drift drift = {};

@@ -106,7 +106,8 @@ static void nap(void *ctx)
 }
 
 /*
- * Who has installed nothing, as a unit test or a tool, gets no signal that ends it for a call that is slow.
+ * A program that has installed no handlers, as a unit test or a tool, gets no signal that ends it for a call
+ * that is slow.
  */
 static void test_slow_call_without_handlers(void **state)
 {
@@ -208,7 +209,7 @@ static void *leave_by_timer(void *ctx)
 	for (int round = 1; round <= 3; round++) {
 		assert_int_equal(es_guard_call(40, forever, NULL), ES_GUARD_SIGNAL);
 		assert_int_equal(es_guard_call(40, sleep_forever, NULL), ES_GUARD_SIGNAL);
-		/* What is left of a timer does nothing to the next call. */
+		/* A timer that is left over does nothing to the next call. */
 		for (int i = 0; i < 20; i++)
 			assert_int_equal(es_guard_call(FOREVER_MS, short_nap, &returned), 0);
 		assert_int_equal(returned, 20 * round);

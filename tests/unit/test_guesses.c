@@ -74,7 +74,7 @@ static void test_many_guesses(void **state)
 	v.inspector_alive = 0;
 	EXPECT(&cfg, &v, ES_DROP, request_unheard);
 	v.inspector_alive = 1;
-	/* Who goes on with it is told in the end: all nodes are asked. */
+	/* A client that goes on with the connection is told in the end: all nodes are asked. */
 	v.again_ms = ES_STRAY_AGAIN_LATER_MS;
 	EXPECT(&cfg, &v, ES_QUEUE_STRAY, stray_queued);
 	/* The one that was believed before comes again. */
@@ -95,7 +95,10 @@ static void test_many_guesses(void **state)
 	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
 }
 
-/* What counts as a guess: with neither timestamps nor a request that was decided, a cookie that is none. */
+/*
+ * A segment counts as a guess if its cookie is none, and it has neither timestamps nor a request that was
+ * decided.
+ */
 static void test_guess(void **state)
 {
 	struct es_config cfg = config();

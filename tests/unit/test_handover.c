@@ -57,7 +57,7 @@ static void test_options(void **state)
 	}
 }
 
-/* What an order says comes out of its message again, in the track of the node that serves it. */
+/* The contents of an order come out of its message again, in the track of the node that serves it. */
 static void test_cost(void **state)
 {
 	static const struct {
@@ -414,7 +414,10 @@ static void test_renumber(void **state)
 	es_cluster_free(&c);
 }
 
-/* What may have been sent before the node began, by the sender's clock or by its own: on the same circle. */
+/*
+ * A message is early if it may have been sent before the node began, by the sender's clock or by the node's
+ * own: both go round the same circle.
+ */
 static void test_early(void **state)
 {
 	static const __u32 began[] = {0x100, 0xdeadbe00, 0xfffffff0, 1};

@@ -93,7 +93,7 @@ static void fly(const struct message *m, int is_refusal)
 			(struct flying){.m = *m, .sent_ms = now_ms(), .is_refusal = is_refusal};
 }
 
-/* What the inspector has sent. */
+/* Takes up the messages that the inspector has sent. */
 static void collect(void)
 {
 	struct message m;
@@ -120,7 +120,7 @@ static void socket_make(struct target *t, const struct message *m, unsigned int 
 	t->made[client]++;
 }
 
-/* What was held back goes on, within the time that the kernel may take. */
+/* Makes the socket that was held back, within the time that the kernel may take. */
 static void let_go(struct target *t, unsigned int client)
 {
 	if (t->held_ms[client] && !t->socket[client] && now_ms() - t->held_ms[client] < ES_SETTLED_MADE_MS) {
@@ -181,7 +181,7 @@ static void arrive(struct message *m)
 	}
 }
 
-/* Of what is under way, something arrives; first sent is not first there. */
+/* One of the messages under way arrives; the first that was sent need not be the first to arrive. */
 static void deliver(void)
 {
 	struct flying f;

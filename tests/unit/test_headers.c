@@ -209,7 +209,7 @@ static void test_solicitation_is_valid(void **state)
 	assert_false(is_valid("::", "ff02::1", "", 0, 0));
 }
 
-/* What is shorter than a solicitation, or longer than anybody sends. */
+/* Lengths that no solicitation has: too short, no multiple of 8, or longer than anybody sends. */
 static void test_solicitation_length(void **state)
 {
 	static const unsigned int wrong[] = {0, 8, 16, 23, 25, 8 * ES_NEIGHBOUR_UNITS_MAX + 8, 65528, 65535};

@@ -102,7 +102,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* What each test begins with. */
+/* Each test begins with this. */
 static struct world *begin(void **state)
 {
 	struct world *w = *state;
@@ -315,7 +315,7 @@ static void test_interim(void **state)
 	assert_non_null(strstr(w->check.why, "informational"));
 }
 
-/* What the server finds at last: 0 is the end, else a negative errno. */
+/* Returns how the connection ends for the server: 0 is the end of the stream, else a negative errno. */
 static int end_of(int fd)
 {
 	char bytes[4096];
@@ -483,7 +483,7 @@ static void test_queue_moves(void **state)
 	close(fd);
 }
 
-/* Of two processes that listen, the one that works says nothing of the one that hangs. */
+/* If two processes listen, the one that works says nothing about the one that hangs. */
 static void test_other_queue_moves(void **state)
 {
 	struct world *w = begin(state);

@@ -58,7 +58,7 @@ static const struct {
 	{"HTTP/1.1 200\r\nA: b\r\n\r\nwell", "well", ES_ANSWER_RIGHT, ""},
 	{"HTTP/1.1 200\nA: b\n\nwell", "well", ES_ANSWER_RIGHT, ""},
 	{"HTTP/1.1 503 No\r\n\r\nwell", "well", ES_ANSWER_WRONG, "the answer to GET /alive is 503"},
-	/* What stands between chunks is none of the body. */
+	/* The framing between chunks is no part of the body. */
 	{OK "Transfer-Encoding: chunked\r\n\r\n2\r\nwe\r\n2\r\nll\r\n0\r\n\r\n", "well", ES_ANSWER_RIGHT, ""},
 	{OK "transfer-encoding: gzip, Chunked\r\n\r\n2\r\nwe\r\n2\r\nll\r\n", "well", ES_ANSWER_RIGHT, ""},
 	{OK "Transfer-Encoding: chunked\r\n\r\n2;well\r\nwe\r\n0\r\n\r\nwell", "well", ES_ANSWER_WRONG,

@@ -18,7 +18,7 @@
 #include "inspector/base/sockaddr.h"
 #include "inspector/health/server_check.h"
 
-/* What the server does with whoever does not begin with TLS, or with all. */
+/* The server's manner with clients that do not begin with TLS, or with all clients. */
 enum manner {
 	CLOSES,	   /* as most do */
 	ANSWERS,   /* 400, as nginx does, and then an answer by TLS for who speaks it */

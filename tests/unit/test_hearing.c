@@ -111,7 +111,7 @@ static void world_run(struct world *w, uint64_t ms)
 			node_tick(w, i);
 }
 
-/* What a node sends is lost from now on, or not any more. */
+/* Everything that @node sends is lost from now on, or not any more. */
 static void make_mute(struct world *w, unsigned int node, int is_mute)
 {
 	for (unsigned int to = 0; to < w->count; to++)
@@ -193,20 +193,20 @@ static void test_too_few(void **state)
 	struct world w;
 
 	(void)state;
-	/* Of two, nobody can tell which one it is. */
+	/* If one of two nodes is mute, nobody can tell which one it is. */
 	world_init(&w, 2, 1);
 	world_run(&w, 3000);
 	make_mute(&w, 1, 1);
 	world_run(&w, 3000);
 	assert_int_equal(count_mute(&w), 0);
-	/* Of three, two are. */
+	/* Nor can anybody tell which, if two of three are mute. */
 	world_init(&w, 3, 2);
 	world_run(&w, 3000);
 	make_mute(&w, 1, 1);
 	make_mute(&w, 2, 1);
 	world_run(&w, 3000);
 	assert_int_equal(count_mute(&w), 0);
-	/* Of four, two: the other two say so. */
+	/* If two of four are mute, the other two say so. */
 	world_init(&w, 4, 3);
 	world_run(&w, 3000);
 	make_mute(&w, 1, 1);
@@ -216,7 +216,7 @@ static void test_too_few(void **state)
 	assert_int_equal(count_mute(&w), 2);
 }
 
-/* Who did not speak was not heard for that alone, and is told so when it wakes up. */
+/* A node that slept was unheard only because it did not speak, and is told so when it wakes up. */
 static void test_sleepers(void **state)
 {
 	struct world w;

@@ -89,7 +89,7 @@ static void test_one_exchange(void **state)
 	for (unsigned int i = 0; i < NODES; i++)
 		assert_int_equal(set_of(i, 42), 1);
 	assert_true(es_contents_digest(contents[0]) == es_contents_digest(contents[1]));
-	/* What is said again changes nothing; nor does another service's. */
+	/* A word that is said again changes nothing; nor does another service's. */
 	said[0].tag = 8;
 	said[0].word.stamp += SECOND;
 	hear(2, &said[0]);

@@ -188,8 +188,10 @@ static void test_unreachable_long(void **state)
 	assert_true(m.h.flags & ES_HANDOVER_F_REPEAT);
 }
 
-/* What its kernel says is about the first message; meanwhile the client has repeated it, and that one may be
- * there. */
+/*
+ * The error from the target's kernel is about the first message; meanwhile the client has repeated the
+ * request, and the second message may be there.
+ */
 static void test_unreachable_and_repeated(void **state)
 {
 	unsigned int number = flow_find(1, 1);
@@ -231,7 +233,7 @@ static void test_unreachable_later(void **state)
 	assert_int_equal(request(number), -1);
 }
 
-/* What its kernel says of no message that was sent lately, somebody else may have said. */
+/* An error that quotes no message sent lately may be somebody else's, not the target's kernel's. */
 static void test_unreachable_unquoted(void **state)
 {
 	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST};
@@ -294,7 +296,7 @@ static void test_unreachable_all(void **state)
 	assert_int_equal(COUNT(no_target), 1);
 }
 
-/* What the ring does not give this node, or not yet, or not any more, is not inspected. */
+/* A flow that the ring does not give this node, or not yet, or not any more, is not inspected. */
 static void test_not_mine(void **state)
 {
 	unsigned int ours = flow_find(1, 1), foreign = flow_find(1, 0);
@@ -349,7 +351,7 @@ static void test_silent(void **state)
 	assert_int_equal(sent_to(&m), -1);
 	assert_int_equal(COUNT(not_mine), 4);
 	assert_int_equal(COUNT(requests), 1);
-	/* What moved away from here is this node's still. */
+	/* A connection that moved away from here is still this node's. */
 	es_decision_table_put(&in.decisions, hash_of(number), COOKIE, ISN, 2, &order,
 			      (__u32)(NOW_NS / 1000000));
 	inspect(number, ES_FLOW_MOVED, 0, REQUEST);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Clients that close their side before their request is decided: what there is of it goes to a server at
- * once, and the FIN with it, wherever that server is. What there is of a connection that its client has given
- * up goes nowhere.
+ * Clients that close their side before their request is decided: all that there is of the request goes to a
+ * server at once, and the FIN with it, wherever that server is. If a client has given up its connection, none
+ * of it goes anywhere.
  */
 #include "cmocka_all.h"
 #include "tests/unit/inspect_world.h"
@@ -26,7 +26,7 @@ static int is_fin(const struct message *m)
 	return m->packet[tcp_at() + 13] & ES_TCP_FIN;
 }
 
-/* What goes to one node: the first segment and @follows others, the last of which has the FIN. */
+/* Expects the messages to one node: the first segment and @follows others, the last of which has the FIN. */
 static void expect_closed(unsigned int follows)
 {
 	struct message m;

@@ -116,7 +116,7 @@ static void test_back_again(void **state)
 	lose(2, ES_NODE_UP);
 	assert_int_equal(again(unsafe, ES_FLOW_NEW, POST), -1);
 	assert_int_equal(again(safe, ES_FLOW_NEW, REQUEST), 2);
-	/* What it got since then, it has. */
+	/* The node has the requests that it got since then. */
 	later = flow_find(next_flow, 1);
 	es_health_set_state(&health, 0, ES_NODE_DOWN);
 	es_health_set_state(&health, 1, ES_NODE_DOWN);
@@ -226,7 +226,9 @@ static void test_overheard_after_it_was_given(void **state)
 	tenure(number, given_ms + 10, given_ms - 2000);
 	assert_int_equal(again(number, ES_FLOW_NEW, POST), 2);
 	assert_int_equal(again(number, ES_FLOW_DOUBTFUL, POST), -1);
-	/* What the ring's change has brought to light, holds, though the slot is this node's only now. */
+	/*
+	 * A proof that the ring's change has brought to light holds, though the slot is this node's only now.
+	 */
 	es_inspector_learn(&in, &proof, 1);
 	in.now_ns += 10 * MS;
 	assert_int_equal(again(number, ES_FLOW_DOUBTFUL, POST), 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What may be a first request of a connection from before this node listened, or a later segment of one that
- * another node has: what becomes of it when all have been asked.
+ * A segment may be the first request of a connection from before this node listened, or a later segment of a
+ * connection that another node has: what becomes of it when all nodes have been asked.
  */
 #include "cmocka_all.h"
 #include "tests/unit/stray_world.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What becomes of requests is asked about where there is a reason, and what follows from the answers: a node
- * is told that it does not hear clients whom another one hears; a client whom nobody hears costs no more
- * handovers.
+ * Nodes ask what became of requests where there is a reason, and act on the answers: a node is told that it
+ * does not hear clients whom another one hears; a client whom nobody hears costs no more handovers.
  */
 #include "cmocka_all.h"
 #include "kmod/core/settled.h"
@@ -100,7 +99,7 @@ static void says(unsigned int client, uint16_t *port, unsigned int node, enum es
 
 	only_up(node);
 	assert_int_equal(given(client, port, &m), node);
-	/* Of a client of whom something is noted, it is asked about anyway. */
+	/* Requests of a client about whom something is noted are asked about anyway. */
 	later(ES_UNHEARD_ASK_MS);
 	repeats(client, *port);
 	later(0);
@@ -321,7 +320,7 @@ static void test_own_affair_ends(void **state)
 	assert_int_equal(COUNT(own_affair), 1);
 }
 
-/* Of a node that does not hear somebody, others' requests are asked about, and it is told what was heard. */
+/* If a node does not hear somebody, it is asked about others' requests, too, and told what was heard. */
 static void test_samples(void **state)
 {
 	unsigned int client = next_client++, other = next_client++;

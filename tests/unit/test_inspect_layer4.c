@@ -138,7 +138,7 @@ static void test_elsewhere(void **state)
 	}
 }
 
-/* What has come behind the ACK goes after it, whoever would have it now. */
+/* Bytes that arrived after the ACK go to the node that got the ACK, whoever would have them now. */
 static void test_bytes(void **state)
 {
 	struct message m;
@@ -180,7 +180,7 @@ static void test_older(void **state)
 	assert_int_equal(COUNT(layer4_left), 2);
 }
 
-/* Who drains, or asks for whom a rule names, serves what nobody else can. */
+/* A node that drains serves what nobody else can. */
 static void test_here(void **state)
 {
 	struct message m;

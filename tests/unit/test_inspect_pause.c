@@ -88,7 +88,8 @@ static void test_a_client_that_waits(void **state)
 }
 
 /*
- * What it does not send again goes in one message, and that goes again, to whoever has the request by then.
+ * Bytes that the client does not send again, since they were acknowledged, go in one message; and that goes
+ * again, to whoever has the request by then.
  */
 static void test_what_was_acknowledged(void **state)
 {
@@ -187,7 +188,7 @@ static void test_nothing_to_wait_for(void **state)
 	assert_int_equal(COUNT(gather_waited), 0);
 }
 
-/* What was open is answered, and the rest of the head matters no more than without the rule. */
+/* The Host line answers what was open, and the rest of the head matters no more than without the rule. */
 static void test_host(void **state)
 {
 	unsigned int number = flow_find(1, 1), at = sizeof(LINE) - 1;
@@ -212,7 +213,10 @@ static void test_host(void **state)
 	assert_int_equal(COUNT(rejected), 1);
 }
 
-/* Who pauses takes no place from others, and all are forgotten where the datapath may have served them. */
+/*
+ * A client that pauses takes no place from others, and all are forgotten where the datapath may have served
+ * them.
+ */
 static void test_bounds(void **state)
 {
 	unsigned int number = 0, first = flow_find(1, 1);

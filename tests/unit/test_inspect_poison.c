@@ -75,7 +75,7 @@ static void expect_nothing(void)
 	assert_int_equal(sent_to(&m), -1);
 }
 
-/* What is no poison is inspected, and marked while it is. */
+/* A request that is no poison is inspected, and marked while it is. */
 static void test_others_are_inspected(void **state)
 {
 	unsigned int number = flow_find(1, 1), other = flow_find(number + 1, 1);
@@ -178,7 +178,7 @@ static void test_gathered(void **state)
 	assert_int_equal(asked(), 0);
 }
 
-/* Who cannot read it can see whether it may be executed twice. */
+/* A node that does not read a poisoned request can still see whether it may be executed twice. */
 static void test_doubtful(void **state)
 {
 	static const struct {

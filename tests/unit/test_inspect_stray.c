@@ -21,7 +21,7 @@ static int due_after(unsigned int ms, struct message *m)
 	return sent_to(m);
 }
 
-/* What was gathered is asked about; returns whom. */
+/* The gathered questions are sent; returns to whom. */
 static int gathered(struct message *m)
 {
 	assert_int_equal(sent_to(m), -1);
@@ -230,7 +230,10 @@ static void test_version_before(void **state)
 	}
 	assert_int_equal(sent_to(&m), -1);
 	assert_int_equal(RSTS, 2);
-	/* What is not answered is nobody's word, and keeps nothing of the other from being told. */
+	/*
+	 * A question without an answer counts as nobody's word, and does not keep the other one from its next
+	 * round.
+	 */
 	for (int i = 0; i < 2; i++)
 		stray(number[i], REQUEST, ES_TCP_ACK);
 	assert_int_equal(gathered(&m), SELF);
@@ -475,7 +478,7 @@ static void test_many_waiting(void **state)
 	}
 }
 
-/* Of different services in messages of their own. */
+/* Questions about different services go in messages of their own. */
 static void test_services(void **state)
 {
 	unsigned int number = flow_find(1, 1);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * What questions about strays may cost on the cluster network.
- */
+/* The cost that questions about strays may have on the cluster network. */
 #include "cmocka_all.h"
 #include "tests/unit/stray_world.h"
 
@@ -52,9 +50,9 @@ static double flood(unsigned int count, unsigned int rate, const char *text, enu
 }
 
 /*
- * What a flood costs on the cluster network, whatever the versions and whether or not SYNs go before it:
- * three quarters of what it brings, beside what is free. Three nodes that understand questions about many can
- * ask about nearly all for that.
+ * The cost of a flood on the cluster network, whatever the versions and whether or not SYNs go before it, is
+ * three quarters of what the flood brings, beside what is free. Three nodes that understand questions about
+ * many can ask about nearly all for that.
  */
 static void test_flood(void **state)
 {

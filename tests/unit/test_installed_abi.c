@@ -20,7 +20,7 @@
 /* Offsets are those of machines with 64 bits. Others have no packages yet. */
 _Static_assert(sizeof(void *) == 8, "the numbers below are of 64 bits");
 
-/* What the plugin's code and the host hand each other by value or by the caller's memory. */
+/* Structures that the plugin's code and the host hand each other by value or by the caller's memory. */
 static void test_values(void **state)
 {
 	(void)state;
@@ -51,7 +51,7 @@ static void test_values(void **state)
 	AT(es_plugin_answer, content_cost, 40);
 	AT(es_plugin_answer, content_name, 44);
 	assert_int_equal(ES_PLUGIN_CONTENT_NAME_SIZE, 100);
-	/* What a plugin of 1.0 says of its own: the host takes these for ever. */
+	/* Sizes that a plugin of 1.0 says of its own structures: the host takes these for ever. */
 	assert_int_equal(ES_PLUGIN_SIZE_1_0, 88);
 	assert_int_equal(ES_PLUGIN_ANSWER_SIZE_1_0, 32);
 	assert_int_equal(ES_PLUGIN_NODE_SIZE_1_0, 72);
@@ -164,7 +164,7 @@ static void test_numbers(void **state)
 	assert_int_equal(ES_PLUGIN_REJECT, 4);
 }
 
-/* Of libearshot-ring, what programs allocate; of libearshot, its bound and its one function. */
+/* The structures of libearshot-ring that programs allocate; the bound and the one function of libearshot. */
 static void test_libraries(void **state)
 {
 	int (*handover)(int fd, const char *node, const void *buf, size_t len) = request_handover;

@@ -71,7 +71,7 @@ static void test_renewed(void **test_state)
 	assert_true(state.lease_ns < es_clock_now_ns());
 }
 
-/* What it has, the others leave to it for good: it must not stand still. */
+/* The others leave this node its connections for good: it must not stand still. */
 static void test_left(void **test_state)
 {
 	(void)test_state;

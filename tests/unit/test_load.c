@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What an inspector takes a node's load to be, against the truth: a simulated node whose requests come from
+ * An inspector's estimate of a node's load, against the truth: a simulated node whose requests come from
  * three inspectors and which says ten times a second what it has in hand, and how long requests take there.
  */
 #include "cmocka_all.h"
@@ -264,8 +264,10 @@ static void test_after_a_long_one(void **state)
 	es_load_fini(&l);
 }
 
-/* What another inspector gave to the node counts at once, at the mean cost there, until the node has said so
- * itself. */
+/*
+ * A request that another inspector gave to the node counts at once, at the mean cost there, until the node
+ * has said so itself.
+ */
 static void test_heard(void **state)
 {
 	struct es_load_report report = {.active = 10, .load = 70, .mean_us = 1000000000, .at_ns = BEGIN_NS};

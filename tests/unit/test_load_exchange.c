@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What nodes tell each other of their loads, from the socket: a flood of it is taken bit by bit. */
+/* Messages about loads between nodes, read from the socket: a flood of them is taken bit by bit. */
 #include "cmocka_all.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -105,7 +105,7 @@ static void on_evidence(void *ctx, unsigned int node, const struct es_evidence_w
 	heard++;
 }
 
-/* What a node says of another one is taken once, and by its key only. */
+/* Evidence that a node sends about another one is taken once, and by its key only. */
 static void test_evidence(void **state)
 {
 	static struct es_cluster here, there;
@@ -152,7 +152,7 @@ static void on_answered(void *ctx, unsigned int node, __u64 by)
 	behind = by;
 }
 
-/* Who is behind its former life is told where to go on, and nobody is told what is no news. */
+/* A node that is behind its former life is told where to go on, and nobody is told what is no news. */
 static void test_behind(void **state)
 {
 	static struct es_cluster here, there;

@@ -23,7 +23,7 @@ static int redirect(int to)
 	return before;
 }
 
-/* What can be read now. */
+/* Returns the text that can be read now. */
 static char *drain(int fd)
 {
 	char *text = calloc(1, 1 << 20);

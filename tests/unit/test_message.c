@@ -67,14 +67,16 @@ static void test_envelope(void **state)
 	h.source = ES_NODES_MAX;
 	EXPECT_MALFORMED(&v, &h);
 	h.target = OTHER;
-	/* Of something that is no message, not even the target means anything. */
+	/* If a datagram is no message, not even the target means anything. */
 	h.version++;
 	EXPECT_MALFORMED(&v, &h);
 	h = message(ES_HANDOVER_REQUEST);
 	h.magic ^= 1;
 	EXPECT_MALFORMED(&v, &h);
-	/* What the daemons tell each other on this port is theirs, but a datagram too short for a header is
-	 * not read as one. */
+	/*
+	 * Messages between the daemons on this port are theirs, but a datagram too short for a header is not
+	 * read as one.
+	 */
 	h.magic = es_htonl(ES_LOADS_MAGIC);
 	EXPECT_ENVELOPE(&v, &h, ES_MESSAGE_PASS, ES_COUNTER_COUNT);
 	v.is_partial = 1;
@@ -161,7 +163,10 @@ static void test_authentic(void **state)
 	expect_authentic(&cfg, &h, &at, ES_COUNT_handover_malformed);
 }
 
-/* What may have been sent before this node's start may have been recorded, unless it is the node's own. */
+/*
+ * A message that may have been sent before this node's start may have been recorded, unless it is the node's
+ * own.
+ */
 static void test_authentic_early(void **state)
 {
 	struct es_handover h = message(ES_HANDOVER_REQUEST);
@@ -262,9 +267,7 @@ static void test_fresh_answers(void **state)
 static void test_packet(void **state)
 {
 	static const __u8 good[20] = {0x45, 0, 0, LEN, 1, 2, 0x40, 0, 64, 6};
-	/*
-	 * Of each byte, the bits that must be as they are: not the don't-fragment flag, nor the one unused.
-	 */
+	/* The bits of each byte that must be as they are: not the don't-fragment flag, nor the one unused. */
 	static const __u8 matter[20] = {0xff, 0, 0xff, 0xff, 0, 0, 0x3f, 0xff, 0, 0xff};
 	__u8 ip[20];
 

@@ -188,7 +188,7 @@ static void test_many(void **state)
 	assert_int_equal(es_tally_new(conf, NULL, NULL, &tally), 0);
 	m.tallies[0] = tally;
 	assert_int_equal(es_metrics_text(&m, ES_EXPOSITION_PROMETHEUS, &text, &len), 0);
-	/* What a rate needs a beginning for is there, with 0. */
+	/* A series whose rate needs a beginning is there, with 0. */
 	expect(text, "\nearshot_requests_total{service=\"s1\",target=\"n12\",decision=\"first\"} 0\n");
 	expect(text, "\nearshot_handovers_total{service=\"s1\",target=\"n12\",result=\"sent\"} 0\n");
 	expect_none(text, "service=\"s1\",target=\"n12\",decision=\"again\"");
@@ -214,7 +214,7 @@ static void test_many(void **state)
 	assert_int_equal(samples_of(text), samples + 1 + 2 + 3);
 	free(text);
 
-	/* What was counted under another configuration is told for as long as the daemon runs. */
+	/* Counts from another configuration are told for as long as the daemon runs. */
 	es_tally_decided(tally, 0, 0, ES_TALLY_move);
 	es_tally_decided(tally, 7, 0, ES_TALLY_first);
 	es_tally_handed(tally, 0, 3, ES_TALLY_stayed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the netfilter driver says of the engine to the rest of the daemon, with an engine that is played.
+ * The netfilter driver's reports about the engine to the rest of the daemon, with an engine that is played.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -155,8 +155,9 @@ void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_
 }
 
 /*
- * A daemon that starts anew, whose rules are set still. What came before it read the queue was dropped,
- * though it had told its ring before; and so was what came while it was told of other interfaces.
+ * A daemon that starts anew, whose rules are set still. Packets that arrived before it read the queue were
+ * dropped, though it had told the engine its ring before; and so were those that arrived while it was told of
+ * other interfaces.
  */
 static void test_hears_from_when_it_reads(void **state)
 {

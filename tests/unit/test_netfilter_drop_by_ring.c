@@ -108,7 +108,7 @@ static void test_intervals(void **state)
 	assert_intervals(w); /* none is */
 }
 
-/* What was dropped so far was not heard. */
+/* A slot whose packets were dropped so far was not heard. */
 static void test_gains(void **state)
 {
 	struct world *w = *state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What clients say on connections that are over, and on their next ones with the same ports
+ * Segments that clients send on connections that are over, and on their next ones with the same ports
  * (netfilter/node/ended.h).
  */
 #include "cmocka_all.h"
@@ -82,7 +82,7 @@ static void test_nobodys(void **state)
 	assert_false(is_gone(&d, OLD, ES_TCP_ACK | ES_TCP_PSH, "repeated"));
 }
 
-/* What the connection was made of has a cookie, too. */
+/* The segment that the connection was made of has a cookie, too. */
 static void test_repeated(void **state)
 {
 	const struct dialogue d = begin(*state);

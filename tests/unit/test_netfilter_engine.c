@@ -37,10 +37,10 @@ struct es_nf_capture {
 };
 
 /*
- * What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more;
- * @recover_ms: once; @pause_ms: between two packets of a batch, @aged_ns: by how much the node's time has
- * gone on then; @mending: 1: whoever sets rules again is to wait; 2: it waits, for 0; @watch: where it tells
- * of changes of rules; @forgotten: so often
+ * The played kernel: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms:
+ * once; @pause_ms: between two packets of a batch, @aged_ns: by how much the node's time has gone on then;
+ * @mending: 1: a caller that sets rules again is to wait; 2: it waits, for 0; @watch: where it tells of
+ * changes of rules; @forgotten: so often
  */
 static struct {
 	int is_flood;
@@ -509,7 +509,7 @@ static void send_packet(void)
 		sleep_ms(1);
 }
 
-/* What has waited for long was repeated by its client; and what comes behind it was not. */
+/* A packet that has waited for long was repeated by its client; a packet that arrives after it was not. */
 static void test_what_waited_is_dropped(void **state)
 {
 	const struct world *w = *state;

@@ -14,8 +14,8 @@
 static const __u8 client[6] = {2, 0, 0, 0, 0, 7};
 
 /*
- * What has left; @calls: sendmmsg(), each of which takes @takes; @error: of the frame with the number
- * @failing
+ * The frames that have left; @calls: sendmmsg(), each of which takes @takes; @error: of the frame with the
+ * number @failing
  */
 static struct {
 	unsigned int calls, count, takes, failing;

@@ -100,8 +100,10 @@ static void test_of_another_size(void **state)
 	es_nf_memory_close(&t);
 }
 
-/* Another version, or what a crash left: whatever differs in the header, the tables are new. What was of
- * another boot or another network namespace, or is no such file, has run for nobody here. */
+/*
+ * Another version, or what a crash left: whatever differs in the header, the tables are new. Tables of
+ * another boot or another network namespace, and a file that has no tables, have run for nobody here.
+ */
 static void test_of_another_version(void **state)
 {
 	struct es_nf_memory t;

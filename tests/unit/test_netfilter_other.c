@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node of the netfilter datapath does with packets that are no segments of clients: echo requests and
- * errors, neighbours' questions, and what is for the node itself.
+ * Packets that are no segments of clients, on a node of the netfilter datapath: echo requests and errors,
+ * neighbours' questions, and packets for the node itself.
  */
 #include "cmocka_all.h"
 #include <errno.h>

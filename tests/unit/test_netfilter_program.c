@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * What a node of the netfilter datapath does with connections that programs hand over.
- */
+/* Connections that programs hand over, on a node of the netfilter datapath. */
 #include "cmocka_all.h"
 #include "netfilter/node/program.h"
 #include "netfilter/node/program_name.h"
@@ -37,7 +35,7 @@ static void put_letter(struct world *w, __u8 kind, const char *payload, __u64 id
 	letter_put(w, &l, 1);
 }
 
-/* What is answered to a question; 0: nothing. */
+/* Returns the answer to a question; 0: there is none. */
 static __u8 ask(struct world *w, __u8 kind, __u64 id)
 {
 	size_t before = w->sent.count;
@@ -87,7 +85,7 @@ static void test_where_the_server_is(void **state)
 	assert_int_equal(socket.client_port, flow.client_port);
 	assert_memory_equal(&socket.service, &own, sizeof(own));
 	assert_int_equal(socket.service_port, es_htons(SERVER_PORT));
-	/* Of each service another one: one client may have connections to both by one port. */
+	/* Each service has another address: one client may have connections to both by one port. */
 	w->config.service[1] = *service;
 	assert_int_equal(es_nf_program_socket(&w->config, 1, &flow, &socket), 1);
 	assert_memory_not_equal(&socket.service, &own, sizeof(own));
@@ -153,7 +151,7 @@ static void test_handed_over(void **state)
 	put_letter(w, ES_HANDOVER_PROGRAM, BYTES, ID);
 	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_OVER);
 	assert_int_equal(w->rebuilt.count, 1);
-	/* Of a handover before it nothing comes any more. */
+	/* A question about an earlier handover is not answered any more. */
 	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID - 1), 0);
 	assert_int_equal(counted(w, ES_COUNT_connection_old), 1);
 }
@@ -233,7 +231,7 @@ static void lease_until(struct world *w, __u64 until_ns)
 	w->node->memory.state->lease_ns = w->node->memory.state->firm_ns = until_ns;
 }
 
-/* What its server sends, by the name that its socket has. */
+/* Puts in a segment of the server, by the name that its socket has. */
 static enum es_nf_fate server_says(struct world *w)
 {
 	const struct es_flow flow = the_flow();
@@ -315,7 +313,7 @@ static int look_of_others(void *ctx, const struct es_flow *flow, struct es_nf_fo
 	return 0;
 }
 
-/* What others could not be told of is not made. */
+/* A connection of which others could not be told is not made. */
 static void test_no_room_for_what_is_not_proven(void **state)
 {
 	struct world *w = world_of(state);
@@ -334,7 +332,7 @@ static void test_no_room_for_what_is_not_proven(void **state)
 	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), ES_PROGRAM_ANSWER_CANCELLED);
 }
 
-/* What cannot be remembered is neither made nor promised. */
+/* A connection that cannot be remembered is neither made nor promised. */
 static void test_no_room(void **state)
 {
 	struct world *w = world_of(state);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node of the netfilter datapath does with the packets of its clients: bytes in, and what its hands
- * are told. What is decided, test_decide.c tests.
+ * The packets of clients, on a node of the netfilter datapath: bytes in, and what its hands are told.
+ * test_decide.c tests what is decided.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -175,7 +175,7 @@ static void decide(struct world *w, __u32 cookie, __u8 node)
 	set->way[0].value = es_decision_value(ISN, node, 0);
 }
 
-/* What a client acknowledges to the node that has its connection. */
+/* Acknowledgements that a client sends to the node that has its connection. */
 static void test_given_is_remembered(void **state)
 {
 	static const __u8 more[] = {ES_TCP_FIN, ES_TCP_URG};
@@ -202,8 +202,8 @@ static void test_given_is_remembered(void **state)
 		assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	}
 	/*
-	 * Given away, it acknowledges what another node has sent, with its next request or before. What ends
-	 * its connection says more.
+	 * If its connection was given away, the client acknowledges bytes that another node has sent, with
+	 * its next request or before. A segment that ends its connection says more.
 	 */
 	decide(w, ack - 1, OTHER);
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
@@ -221,7 +221,7 @@ static void test_given_is_remembered(void **state)
 	w->node->now_ns += ES_STRAY_AGAIN_MS * 1000000;
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_stray_queued), 1);
-	/* What was decided is forgotten. */
+	/* The decision is forgotten. */
 	decide(w, ack - 1, SELF);
 	w->node->now_ns += 3ULL * ES_HEARD_FLOW_LIFE_S * 1000000000;
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
@@ -313,8 +313,8 @@ static void test_closed_without_a_request(void **state)
 }
 
 /*
- * What was on its way when the connection was made here finds it, though the ring gives its flow to another
- * node.
+ * A segment that was on its way when the connection was made here finds it, though the ring gives its flow to
+ * another node.
  */
 static void test_overtaken(void **state)
 {
@@ -363,7 +363,7 @@ static void test_known_syn(void **state)
 	assert_false(es_nf_left_has(w->node->left, the_flow_hash(w), es_ns_to_ms(w->node->now_ns)));
 	es_nf_public(w->node, &frame);
 	assert_int_equal(w->forgotten, 1);
-	/* What it has let pass already, the stack may answer with a RST. */
+	/* If the entry has let a packet pass already, the stack may answer with a RST. */
 	assert_true(es_nf_left_has(w->node->left, the_flow_hash(w), es_ns_to_ms(w->node->now_ns)));
 	assert_int_equal(counted(w, ES_COUNT_syn_answered), 1);
 	ring_give(w, OTHER);

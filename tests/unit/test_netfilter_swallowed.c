@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node of the netfilter datapath does with requests of which its kernel makes no socket: it gives them
- * back when it is certain that nothing has come of them here, nor will, and never otherwise. Whether the
- * kernel keeps its word, tests/netfilter/test_withdraw.py tests.
+ * Requests of which the kernel makes no socket, on a node of the netfilter datapath: the node gives them back
+ * when it is certain that nothing has come of them here, nor will, and never otherwise.
+ * tests/netfilter/test_withdraw.py tests whether the kernel keeps its word.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -194,8 +194,8 @@ static void test_refused_for_another_reason(void **state)
 }
 
 /*
- * Of two requests in one place, the later one has it when the other's second is long over, or it was given
- * back.
+ * If two requests have one place, the later one gets it when the other's second is long over, or when the
+ * other was given back.
  */
 static void test_places(void **state)
 {

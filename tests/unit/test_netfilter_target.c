@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node of the netfilter datapath does with the messages of other nodes. What is decided,
- * test_decide_handover.c and test_message.c test.
+ * The messages of other nodes, on a node of the netfilter datapath. test_decide_handover.c and test_message.c
+ * test what is decided.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -27,13 +27,13 @@ static void test_request(void **state)
 	assert_true(w->rebuilt_options.wscale_ok && w->rebuilt_options.sack_ok &&
 		    w->rebuilt_options.tstamp_ok);
 
-	/* What the client sends again, the inspecting node passes on again: the socket gets it. */
+	/* The inspecting node passes on again a segment that the client repeats: the socket gets it. */
 	letter_put(w, &l, 1);
 	assert_int_equal(w->rebuilt.count, 1);
 	assert_int_equal(w->injected.count, 1);
 	assert_int_equal(counted(w, ES_COUNT_handover_duplicate), 1);
 
-	/* And what is behind it. */
+	/* And the segment after it. */
 	letter_begin(w, &l, ES_HANDOVER_FOLLOW, "more");
 	letter_put(w, &l, 1);
 	assert_int_equal(w->injected.count, 2);

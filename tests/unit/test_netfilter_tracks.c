@@ -2,7 +2,7 @@
 /*
  * Later requests on connections that a node of the netfilter datapath has: what its servers send is read,
  * what their clients send is the inspector's or the socket's, and a connection leaves only when nothing can
- * get lost. What is decided, test_track.c and test_response.c test.
+ * get lost. test_track.c and test_response.c test what is decided.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -25,7 +25,7 @@ static struct es_track *the_track(const struct world *w)
 	return &c->track;
 }
 
-/* What the server sends, as it is on the wire. */
+/* Puts in a segment of the server, as it is on the wire. */
 static void reply(struct world *w, __u32 seq, __u8 flags, const char *payload)
 {
 	const struct es_flow flow = the_flow(), back = {.client = flow.service,
@@ -39,7 +39,7 @@ static void reply(struct world *w, __u32 seq, __u8 flags, const char *payload)
 	es_nf_reply(w->node, bytes, es_ip_packet_make(&back, &seg, (const uint8_t *)payload, bytes));
 }
 
-/* What the client sends; the connection tracking knows its connection. */
+/* Puts in a segment of the client; conntrack knows its connection. */
 static enum es_nf_fate say(struct world *w, __u32 seq, __u32 ack, __u8 flags, const char *payload)
 {
 	uint8_t bytes[1024];
@@ -183,7 +183,7 @@ static void test_responses(void **state)
 	assert_int_equal(the_track(w)->response_seq, seq + strlen(body));
 }
 
-/* What is missing of a counted body is counted. */
+/* Missing bytes of a counted body are counted. */
 static void test_gap_in_a_body(void **state)
 {
 	struct world *w = *state;
@@ -312,8 +312,8 @@ static void test_stays(void **state)
 }
 
 /*
- * What its client has acknowledged with the request, the socket has heard: the kernel need not ask about it
- * any more.
+ * The socket has heard the bytes that its client acknowledged with the request: the kernel need not ask about
+ * them any more.
  */
 static void test_stays_and_is_proven(void **state)
 {
@@ -364,7 +364,7 @@ static void test_leaves(void **state)
 	assert_int_equal(counted(w, ES_COUNT_end_again), 2);
 	assert_int_equal(w->ended, 2);
 	assert_int_equal(es_ring_reader_consume(w->reader), 0);
-	/* What the client sends meanwhile is the inspector's. */
+	/* Segments that the client sends meanwhile are the inspector's. */
 	assert_int_equal(say(w, NEXT, BEHIND, ES_TCP_PSH, REQUEST), ES_NF_DROP);
 	assert_int_equal(told(w).kind, ES_RECORD_FIRST);
 	assert_int_equal(say(w, NEXT, BEHIND, 0, ""), ES_NF_DROP);
@@ -374,13 +374,13 @@ static void test_leaves(void **state)
 	assert_int_equal(counted(w, ES_COUNT_end_seen), 1);
 	assert_int_equal(told(w).kind, ES_RECORD_ENDED);
 	assert_int_equal(w->forgotten, 1);
-	/* What was on its way meets nothing here that would answer it. */
+	/* A segment that was on its way meets nothing here that would answer it. */
 	assert_int_equal(say(w, NEXT, BEHIND, ES_TCP_PSH, REQUEST), ES_NF_DROP);
 	assert_int_equal(w->forgotten, 2);
 	assert_int_equal(w->injected.count, 0);
 }
 
-/* What its server says on the way is not heard; and when it is back, it is. */
+/* A reset of its server is not heard while the connection leaves; and when the connection is back, it is. */
 static void test_resets_of_the_leaving(void **state)
 {
 	struct world *w = *state;
@@ -400,7 +400,7 @@ static void test_resets_of_the_leaving(void **state)
 	w->found = (struct es_nf_found){.listening = 1};
 	w->node->now_ns += 600000000000ULL; /* its first request is forgotten */
 	begin(w, NEXT, 0);
-	/* Who sees its new socket does not take it for the one that should have ended. */
+	/* The new socket is not taken for the one that should have ended. */
 	assert_false(w->known_before);
 	assert_false(es_nf_reply_is_held(w->node, bytes, len) || es_nf_track_is_ending(w->node, &flow));
 }
@@ -466,7 +466,10 @@ static void test_full_queue(void **state)
 	assert_int_equal(the_track(w)->state, ES_TRACK_QUEUED);
 }
 
-/* Of a service that inspects first requests only, or one that has begun to inspect every: the stack's. */
+/*
+ * Segments of a service that inspects first requests only, or that has begun to inspect every one, are the
+ * stack's.
+ */
 static void test_others(void **state)
 {
 	struct world *w = *state;
@@ -478,7 +481,7 @@ static void test_others(void **state)
 	assert_int_equal(say(w, NEXT, BEHIND, ES_TCP_PSH, REQUEST), ES_NF_ACCEPT);
 	assert_int_equal(the_track(w)->pin, ES_PIN_unknown);
 	assert_int_equal(counted(w, ES_COUNT_pin_unknown), 1);
-	/* Nor is it the inspector's what comes for a connection that is over. */
+	/* Nor are segments of a connection that is over the inspector's. */
 	es_nf_connection_forget(w->node->memory.connections, the_flow_hash(w));
 	w->found = (struct es_nf_found){.listening = 1};
 	assert_int_equal(say(w, NEXT, BEHIND, ES_TCP_PSH, REQUEST), ES_NF_ACCEPT);
@@ -522,7 +525,7 @@ static void test_next_daemon(void **state)
 	assert_int_equal(the_track(w)->state, ES_TRACK_QUEUED);
 }
 
-/* Of clients and nodes of IPv4, and of IPv6. */
+/* Each test runs with clients and nodes of IPv4, and of IPv6. */
 #define OF(name, setup, family)                                                                              \
 	{                                                                                                    \
 #name "." #family, name, setup, world_teardown, (void *)&(family)                            \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node of the netfilter datapath lets pass of connections whose clients may still repeat their
- * requests: as long as its lease says, and nothing of it afterwards.
+ * Packets that a node of the netfilter datapath lets pass on connections whose clients may still repeat their
+ * requests: as long as its lease says, and none afterwards.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -165,7 +165,7 @@ static void test_proven(void **state)
 	assert_int_equal(client_says(w, COOKIE + 101, ""), ES_NF_ACCEPT);
 	assert_int_equal(w->proven, 1);
 	assert_int_equal(list(w), 0);
-	/* What is on its way still may go on, whatever the lease says. */
+	/* A packet that is still on its way may go on, whatever the lease says. */
 	at(w, LEASE_NS);
 	assert_int_equal(client_says(w, COOKIE + 101, "GET"), ES_NF_ACCEPT);
 	assert_int_equal(server_says(w, ISN + 24, ES_TCP_ACK, 0), ES_NF_ACCEPT);
@@ -224,7 +224,9 @@ static void test_window(void **state)
 	assert_int_equal(w->resets, 0);
 }
 
-/* What would wait in the kernel, for a MAC, would leave when nobody knows what the lease says then. */
+/*
+ * A packet that would wait in the kernel, for a MAC, would leave when nobody knows what the lease says then.
+ */
 static void test_out_of_reach(void **state)
 {
 	struct world *w = *state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the daemon wants of a node's interfaces. In a network namespace of its own, which has a loopback
- * interface only; skipped where nobody may make one.
+ * The daemon's demands on a node's interfaces. The tests run in a network namespace of their own, which has a
+ * loopback interface only, and are skipped where nobody may make one.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -133,7 +133,7 @@ static void test_solicited(void **state)
 	assert_int_equal(es_solicited_open(conf, 1, &next, &err), 0);
 	es_solicited_replace(&fd, next);
 	assert_true(fd == next && !members(group) && members(other) == 1);
-	/* What is wrong leaves nothing behind. */
+	/* A failed call leaves nothing behind. */
 	next = -1;
 	conf->services[0].address6 = address;
 	assert_int_equal(es_solicited_open(conf, 4711, &next, &err), -ENODEV);

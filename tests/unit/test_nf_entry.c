@@ -113,7 +113,7 @@ static void test_all_of_it(void **state)
 	assert_true(e.has_synproxy && e.has_label);
 }
 
-/* What programs hand over is translated, so its server has another name for it. */
+/* A connection that a program hands over is translated, so its server has another name for it. */
 static void test_translated(void **state)
 {
 	char buf[1024] __attribute__((aligned(4)));

@@ -91,7 +91,7 @@ static void test_translate(void **state)
 		memcpy(&seq, packet + seq_at, sizeof(seq));
 		assert_int_equal(ntohl(seq), SEQ - SHIFT);
 		assert_int_equal(sum_of(packet, len, is_v6), 0xffff);
-		/* What the kernel would take for an ACK. */
+		/* The bit that the kernel would take for an ACK is cleared. */
 		assert_int_equal(before[ip_len(is_v6) + 13] & 0x10, 0x10);
 		assert_int_equal(packet[ip_len(is_v6) + 13], before[ip_len(is_v6) + 13] & ~0x10);
 		packet[ip_len(is_v6) + 13] |= 0x10;

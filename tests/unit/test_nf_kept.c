@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What is kept of connections, against a model: a kernel that is played, with entries and sockets of few
+ * The connections that are kept, against a model: a kernel that is played, with entries and sockets of few
  * flows.
  */
 #include "cmocka_all.h"
@@ -11,7 +11,7 @@
 
 #define FLOWS 1000
 
-/* Of each flow: what the kernel has, and what should be kept. */
+/* The kernel's state of each flow, and what should be kept of it. */
 static struct played {
 	int has_entry; /* of ours, unless it is foreign */
 	int is_foreign;
@@ -267,8 +267,8 @@ static void test_what_is_there_when_a_daemon_begins(void **state)
 }
 
 /*
- * What its server says must not leave, also when the kernel has forgotten that; until its connection stays
- * after all.
+ * While a connection leaves, its server's segments are held, also when the kernel has forgotten the
+ * connection's entry; until the connection stays after all.
  */
 static void test_one_that_is_leaving(void **state)
 {
@@ -350,10 +350,7 @@ static void test_limits_and_failures(void **state)
 	es_nf_kept_free(&small);
 }
 
-/*
- * Mostly, an entry goes long after its connection: what the connection tracking has instead is not asked
- * then.
- */
+/* Mostly, an entry goes long after its connection: then conntrack is not asked what it has instead. */
 static void test_one_that_is_over_costs_one_question(void **state)
 {
 	struct es_nf_conntrack ct = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is read from a request packet, and the packets that are made of it. */
+/* The facts that are read from a request packet, and the packets that are made of it. */
 #include "cmocka_all.h"
 #include "nf_flow.h"
 #include <arpa/inet.h>
@@ -274,7 +274,7 @@ static void test_reset(void **state)
 	}
 }
 
-/* The other way round: only the number changes, by what the connection tracking knows. */
+/* The other way round: only the number changes, by what conntrack knows. */
 static void test_resets_that_leave(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the nodes' clocks are taken for. */
+/* The times that a node takes the nodes' clocks to show. */
 #include "cmocka_all.h"
 #include "inspector/peers/node_clocks.h"
 #include "kmod/core/handover.h"
@@ -50,7 +50,7 @@ static void test_told(void **state)
 	assert_false(es_node_clocks_are_told(&clocks, 3, 0));
 }
 
-/* What a clock showed at a moment that is over, as several datagrams tell it. */
+/* A clock's reading at a moment that is over, as several datagrams tell it. */
 static void test_began(void **state)
 {
 	__u64 second = 1000 * MS;
@@ -71,7 +71,7 @@ static void test_began(void **state)
 			 1); /* 0 says that it is not known */
 }
 
-/* What is recorded is older than what the node tells. */
+/* A recorded datagram is older than what the node tells. */
 static void test_credible(void **state)
 {
 	(void)state;

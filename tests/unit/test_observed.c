@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a node learns of responses: what is counted, what is told to the others, and what becomes of what they
+ * A node's knowledge of responses: what is counted, what is told to the others, and what becomes of what they
  * tell.
  */
 #include "cmocka_all.h"
@@ -174,7 +174,7 @@ static void test_message(void **state)
 	es_observed_message(&observed, urls, told.last, told.len);
 	es_url_table_stats(urls[1], &stats);
 	assert_int_equal(stats.observed, 2);
-	/* Of a service that is not here, or has no table. */
+	/* The message is about a service that is not here, or that has no table. */
 	es_put64(told.last + 4, 19);
 	es_put32(told.last, es_content_sync_tag("other"));
 	es_observed_message(&observed, urls, told.last, told.len);

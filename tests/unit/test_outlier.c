@@ -52,7 +52,7 @@ static unsigned int until(struct world *w, enum es_place_news news, unsigned int
 
 static struct world new_world(void)
 {
-	/* What was before this daemon began to judge is no matter. */
+	/* Responses from before this daemon began to judge are no matter. */
 	return (struct world){.now_ms = 5000,
 			      .counts = {.responses = 1000, .errors = 1000, .timed = 1000, .slow = 1000}};
 }
@@ -167,7 +167,7 @@ static void test_no_place(void **state)
 	}
 }
 
-/* Who is out returns when another node goes that cannot be asked back. */
+/* A node that is out returns when another node goes that cannot be asked back. */
 static void test_recalled(void **state)
 {
 	struct es_place_others others = {.count = 2};

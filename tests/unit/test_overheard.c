@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What was heard lately: never forgotten within a life, always after two, and seldom found without having
- * been. */
+/*
+ * Noted connections: one is never forgotten within a life, always after two, and seldom found without having
+ * been noted.
+ */
 #include <string.h>
 #include "cmocka_all.h"
 #include "kmod/core/syns.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a node makes of its own clock's being set. */
+/* A node's reaction when its own clock is set. */
 #include "cmocka_all.h"
 #include "inspector/peers/own_clock.h"
 

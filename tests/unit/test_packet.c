@@ -163,7 +163,7 @@ static void test_extensions(void **state)
 	assert_int_equal(es_ip_packet_parse(p, len, &packet), -EBADMSG); /* too many */
 }
 
-/* What IPv6 brings must not pass for a client of IPv4. */
+/* A packet of IPv6 must not pass for one of an IPv4 client. */
 static void test_mapped(void **state)
 {
 	static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};

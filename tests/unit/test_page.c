@@ -103,7 +103,7 @@ static void test_old_figures(void **state)
 	assert_int_equal(count("1\u202f001"), 0); /* what is old is in no sum */
 }
 
-/* Of two nodes that have two services, and say so. */
+/* A view of two nodes that have two services, and say so. */
 #define NODE(name, state, web, app)                                                                          \
 	"{\"name\":\"" name "\",\"state\":\"" state                                                          \
 	"\",\"answers\":true,\"tells\":true,\"trouble\":\"\",\"snapshot\":"                                  \
@@ -179,7 +179,7 @@ static void test_health(void **state)
 	expect("data-l=\"Trouble\">no quorum</td>");
 }
 
-/* What each node is given is what all give it; what cannot be known is no zero. */
+/* Each node is shown with the sum of what all nodes give it; a number that cannot be known is no zero. */
 static void test_matrix(void **state)
 {
 	(void)state;
@@ -327,9 +327,7 @@ static void test_problems(void **state)
 	assert_int_equal(count(">not known</td>"), 1);
 }
 
-/*
- * Of a path that is asked for with two secrets, the path alone is told, with the requests and nodes of both.
- */
+/* If a path is asked for with two secrets, the path alone is told, with the requests and nodes of both. */
 static void test_no_queries(void **state)
 {
 	struct json_object *view =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Who may be out, for how long, and that the last node never goes. What several do at once is in
- * test_outlier.c.
+ * The nodes that may be out, for how long, and that the last node never goes. test_outlier.c has what several
+ * nodes do at once.
  */
 #include "cmocka_all.h"
 #include "inspector/health/place.h"

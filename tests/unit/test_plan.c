@@ -244,7 +244,7 @@ static const struct row *row_for(__u32 action, __u8 kind)
 		assert_int_equal(plan.counter, c);                                                           \
 	} while (0)
 
-/* What is counted, and taken back, if a step fails. */
+/* A failed step: what is counted, and what is taken back. */
 static void test_failures(void **state)
 {
 	const __u32 made = ES_HANDOVER_UNDO_MADE;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Plugins in es_route(): what they answer, one behind the other, for other protocols, over a reload; and what
- * is wrong in their configuration. What is wrong in an answer is in test_plugin_wrong.c.
+ * Plugins in es_route(): what they answer, one after the other, for other protocols, over a reload; and
+ * faults in their configuration. test_plugin_wrong.c has faults in an answer.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -131,9 +131,7 @@ static void test_tls(void **state)
 	end();
 }
 
-/*
- * What a plugin says that a request is for is what the policy places, whatever the URI is, and without any.
- */
+/* The policy places the content that a plugin says a request is for, whatever the URI is, and without any. */
 static void test_content(void **state)
 {
 	struct hello e = {.len = 0}, whole;

@@ -63,7 +63,7 @@ static const struct es_plugin_report *report(void)
 	return &r;
 }
 
-/* What becomes of a request that the plugin is asked about. */
+/* Asks the plugin about a request; returns what becomes of the request. */
 static enum es_plugins_verdict ask(struct es_explain *explain)
 {
 	static const char text[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";

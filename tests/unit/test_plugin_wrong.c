@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is wrong with a plugin or its answer is counted by reason, and harms nobody. */
+/* A fault of a plugin or its answer is counted by reason, and harms nobody. */
 #include "plugin_world.h"
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
@@ -86,7 +86,7 @@ static void test_answer_of_a_thread_that_waited(void **state)
 	end();
 }
 
-/* What a plugin has allocated when it crashes is lost: nobody knows in what state it is. */
+/* Memory that a plugin has allocated when it crashes is lost: nobody knows in what state it is. */
 static void lsan_disable(void)
 {
 #ifdef __SANITIZE_ADDRESS__

@@ -80,7 +80,7 @@ static void test_request(void **state)
 	assert_int_equal(request_of(text, 0), request_of(text + 100, 12));
 	assert_int_not_equal(request_of(text, 0),
 			     request_of(text + sizeof(text) - 1 - ES_POISON_REQUEST_BYTES + 1, 0));
-	/* What is no TCP packet at all is of no harm. */
+	/* Bytes that are no TCP packet at all do no harm. */
 	assert_int_equal(es_poison_request(&ring, (const uint8_t *)text, 0), 0);
 	assert_int_equal(es_poison_request(&ring, (const uint8_t *)text, 39), 0);
 }
@@ -124,7 +124,7 @@ static void test_mark(void **state)
 	es_mark_set(&mark, 77, 3, packet, len);
 	assert_int_equal(es_poison_of_mark(&mark, &ring, &poison), 0);
 	assert_true(poison.flow_hash == 77 && poison.service == 3 && !poison.request && !poison.client_port);
-	/* What the operator asks has no packet, and is nobody's request. */
+	/* A question of the operator has no packet, and is nobody's request. */
 	es_mark_set(&mark, 77, 3, packet, 0);
 	assert_int_equal(es_poison_of_mark(&mark, &ring, &poison), -ENOENT);
 	/* A worker without one. */
@@ -184,7 +184,10 @@ static void test_storm(void **state)
 	assert_int_equal(poisons.storm_until_ns, NOW_NS + 2 * ES_POISON_STORM_NS + S);
 }
 
-/* It hung, and goes on: that is no reason to be without inspection for an hour. What died stays. */
+/*
+ * The daemon hung, and goes on: that is no reason to be without inspection for an hour. A poison whose daemon
+ * died stays.
+ */
 static void test_forget(void **state)
 {
 	struct es_poison hung = poison_of(1, 10), died = poison_of(2, 20);

@@ -28,7 +28,7 @@ static void test_wlc(void **state)
 	assert_int_equal(get(&w, -1), 1);
 	w.node[1].is_target = 0;
 	assert_int_equal(get(&w, 1), 0);
-	/* Of those that are alike the connection's. */
+	/* Among nodes that are alike, the connection's is chosen. */
 	w.node[1].is_target = 1;
 	ACTIVE(&w, 4, 2, 2);
 	for (int current = 0; current < 3; current++)
@@ -111,7 +111,7 @@ static void test_cap(void **state)
 	w.node[1].is_target = 0;
 	assert_int_equal(get_class(&w, ES_CLASS_CPU, -1), 2);
 	assert_int_not_equal(get_class(&w, ES_CLASS_CPU, -1), 1);
-	/* What no version of ours says. */
+	/* A class that no version of ours has. */
 	assert_true(get_class(&w, (enum es_request_class)0x10000000, -1) >= 0);
 	world_fini(&w);
 }

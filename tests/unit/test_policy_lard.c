@@ -229,7 +229,7 @@ static void test_lard_r_away(void **state)
 	w.view.now_ns += 100 * SECOND;
 	assert_int_equal(world_first(&w, "/a"), 2);
 	assert_int_equal(world_set_of(&w, "/a"), SET(0) | SET(1) | SET(2));
-	/* Of two that are there, the most loaded leaves, not the one that is away and had more. */
+	/* If two are there, the more loaded of them leaves, not the one that is away and had more. */
 	ACTIVE(&w, 1, 90, 3, 4);
 	w.node[0].is_target = 1;
 	assert_int_equal(world_first(&w, "/a"), 0);

@@ -21,7 +21,7 @@ static void test_cawll(void **state)
 	ACTIVE(&w, 0, 0, 100);
 	LOAD(&w, 51, 60, 50);
 	assert_int_equal(get(&w, "/a", 10, -1), 2);
-	/* What a handoff costs does not. */
+	/* The cost of a handoff does not count. */
 	assert_int_equal(get(&w, "/a", 10, 0), 2);
 	LOAD(&w, 50, 60, 50);
 	assert_int_equal(get(&w, "/a", 10, 0), 0);

@@ -74,7 +74,7 @@ static void test_core_share(void **state)
 		world_fini(&w);
 	}
 	begin(&w);
-	/* What the total was a window ago counts half, too: 17 of 917, not of 1833. */
+	/* The total of a window ago counts half, too: 17 of 917, not of 1833. */
 	hits(&w, "/hot", 32);
 	others(&w, 1800);
 	w.view.now_ns += 60 * SECOND;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What every policy keeps, in random worlds: nodes come and go, loads jump, the bus is late, rules exclude
- * nodes. EARSHOT_SEED is the first world, EARSHOT_WORLDS says how many.
+ * Rules that every policy keeps, in random worlds: nodes come and go, loads jump, the bus is late, rules
+ * exclude nodes. EARSHOT_SEED is the first world, EARSHOT_WORLDS says how many.
  */
 #include "policy_view.h"
 #include <stdio.h>
@@ -28,7 +28,7 @@ static uint64_t setting(const char *name, uint64_t otherwise)
 	return text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-/* What another look at the same trace must give again. */
+/* The results that another look at the same trace must give again. */
 struct trace {
 	int node[STEPS];
 	__u64 digest[STEPS];
@@ -166,7 +166,7 @@ static void run(const struct es_policy *policy, uint64_t world, int is_explained
 
 		world_jump(&w);
 		bus_step(&w, &bus);
-		/* What `earshot explain` asks in between is another matter. */
+		/* `earshot explain` asks about another request in between. */
 		random_request(&w, &request, uri);
 		if (is_explained)
 			(void)world_explain(&w, &request);

@@ -310,7 +310,9 @@ static struct json_object *finding_of(const char *id, const char *severity, cons
 	return finding;
 }
 
-/* What one run found, @second perhaps. Returns how many events there are then in all. */
+/*
+ * Takes the findings of one run: @first, and perhaps @second. Returns how many events there are then in all.
+ */
 static size_t found(struct es_problem_events *events, struct json_object *first, struct json_object *second)
 {
 	struct json_object *findings = json_object_new_array();
@@ -356,7 +358,7 @@ static void test_changes_are_events(void **state)
 	journal_end();
 }
 
-/* Of one check that says several things, the worst counts; one that is not made any more is over. */
+/* If one check says several things, the worst counts; a check that is not made any more is over. */
 static void test_worst_is_told(void **state)
 {
 	struct es_problem_events events = {};
@@ -420,7 +422,7 @@ static void test_bounded(void **state)
 	journal_end();
 }
 
-/* What a run prints becomes events, whoever has begun it. */
+/* Findings that a run prints become events, whoever has begun the run. */
 static void test_run_tells(void **state)
 {
 	const struct es_problems_of of = {program, "/run/x.sock", "n1", "/etc/x.conf"};

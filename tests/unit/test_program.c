@@ -15,7 +15,7 @@
 
 static char directory[64], path[108];
 
-/* What the daemon does with one client, and what it got. */
+/* The daemon: what it does with one client, and what it got from the client. */
 struct daemon {
 	pthread_t thread;
 	int listener;
@@ -50,7 +50,7 @@ static void *serve(void *arg)
 	receive(d, client);
 	if (d->way == ANSWER_WRONG)
 		reply.magic++;
-	/* Who sent nothing does not listen any more. */
+	/* A client that sent nothing does not listen any more. */
 	if (d->way <= ANSWER_WRONG)
 		d->sent = send(client, &reply, sizeof(reply), MSG_NOSIGNAL);
 	close(client);

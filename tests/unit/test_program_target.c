@@ -54,10 +54,10 @@ static void test_refused(void **state)
 	v.stale = 0;
 	v.silent = 1;
 	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_SILENT);
-	/* What is here is here, and a promise is kept, whatever else holds. */
+	/* A connection that is here is here, and a promise is kept, whatever else holds. */
 	v.noted_id = ID;
 	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_HERE);
-	/* What is on its way to its socket is neither here nor over. */
+	/* A connection that is on its way to its socket is neither here nor over. */
 	v.noted_pending = 1;
 	EXPECT(&v, ES_DROP, 0);
 	v.noted_cancelled = 1;

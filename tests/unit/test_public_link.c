@@ -38,7 +38,7 @@ static void test_message(void **state)
 	assert_int_equal(es_public_link_get(&message, &ring, &heard), 0);
 }
 
-/* What nodes of the version before send there is no message. */
+/* Datagrams that nodes of the version before send there are no messages. */
 static void test_older_version(void **state)
 {
 	static const char text[sizeof(struct es_public_link_message)] = "earshot: can you hear me?";

@@ -68,7 +68,7 @@ static void test_one_node(void **state)
 	es_rates_free(&rates);
 }
 
-/* Of IPv6 a /64 is one client; rules count apart. */
+/* An IPv6 /64 is one client; rules count apart. */
 static void test_who_is_one(void **state)
 {
 	struct es_addr client = address("2001:db8:1:2::7"), same = address("2001:db8:1:2:ffff::8"),
@@ -135,7 +135,7 @@ static void test_several_nodes(void **state)
 
 	(void)state;
 	assert_int_equal(admitted_of(20), 60 * 20); /* who keeps to it is never refused */
-	/* What comes within 20 ms, for as many nodes as do not hear of it. */
+	/* Requests that arrive within 20 ms are admitted, too, by as many nodes as do not hear of them. */
 	assert_in_range(admitted_of(100), exact - 3, exact + 100 * 20 / 1000 + NODES);
 	assert_in_range(admitted_of(1000), exact - 3, exact + 1000 * 20 / 1000 + NODES);
 	/* At most a burst of each. */
@@ -202,7 +202,7 @@ static void test_words(void **state)
 	assert_int_equal(es_rates_message_read(&message, len, 0, 3, &keys, heard, read), 2);
 }
 
-/* What another node says without sense moves nothing far, and does not hang. */
+/* Messages without sense from another node move nothing far, and do not hang. */
 static void test_nonsense(void **state)
 {
 	static const struct es_rate_word words[] = {

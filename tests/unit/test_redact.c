@@ -63,7 +63,7 @@ static void test_left_out(void **state)
 	      "\nnode n1 { \n\n weight = 1 \n}", "");
 }
 
-/* What no daemon takes, and an operator sends because of that. */
+/* Files that no daemon takes, and that an operator sends because of that. */
 static void test_wrong(void **state)
 {
 	(void)state;

@@ -197,8 +197,11 @@ static const char *drift_of(struct json_object *nodes, size_t node)
 		JSON_C_TO_STRING_PLAIN);
 }
 
-/* The one of three that differs, or both of two; keys that rotate, and what need not be alike, are none. What
- * should be alike counts where both tell it: a version before does not. */
+/*
+ * The node of three that differs is named, or both of two; keys that rotate, and settings that need not be
+ * alike, are no differences. A setting that should be alike counts where both nodes tell it: a version before
+ * does not.
+ */
 static void test_drift(void **state)
 {
 	struct es_report_told told = {.count = 3,
@@ -295,7 +298,7 @@ static void test_membership(void **state)
 		json_object_object_get(json_object_array_get_idx(nodes, 1), "heard")));
 	assert_null(json_object_object_get(json_object_array_get_idx(nodes, 1), "hears"));
 	json_object_put(report);
-	/* What an operator has set. */
+	/* A weight that an operator has set. */
 	membership.weight[1] = &weight;
 	report = json_tokener_parse("{\"nodes\":[{},{}]}");
 	es_report_membership(report, &membership);
@@ -305,7 +308,7 @@ static void test_membership(void **state)
 			    "{\"weight\":{\"weight\":50,\"by\":\"bob@n2\",\"set_ms\":7,\"reason\":\"\"}}");
 	json_object_put(report);
 	membership.weight[1] = NULL;
-	/* Of an older version: it does not say. */
+	/* A node of an older version does not tell its requests. */
 	group.node[0].load.has_requests = 0;
 	report = json_tokener_parse("{\"nodes\":[{},{}]}");
 	es_report_membership(report, &membership);

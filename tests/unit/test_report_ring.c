@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What `earshot ring` is answered: the ring as docs/json.md shows it, the node of a flow, and what a request
+ * The answers to `earshot ring`: the ring as docs/json.md shows it, the node of a flow, and what a request
  * may ask.
  */
 #include <setjmp.h>

@@ -64,7 +64,7 @@ static void test_what_was_under_way(void **state)
 	}
 }
 
-/* What no socket of the connection's says: an inspector knows that nothing was under way. */
+/* A RST from no socket of the connection's: the inspector that sends it knows that nothing was under way. */
 static void test_raw(void **state)
 {
 	(void)state;

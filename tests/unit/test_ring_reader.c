@@ -145,7 +145,7 @@ static void test_round_the_end(void **state)
 	assert_int_equal(r->size[0], 100);
 }
 
-/* What the ring of responses has: of this version, the one before, and one to come. */
+/* Entries in the ring of responses: of this version, the one before, and one to come. */
 static void test_response_entries(void **state)
 {
 	struct {

@@ -389,7 +389,7 @@ static void test_one_begins_anew(void **state)
 	assert_int_equal(run(&nodes[0]),
 			 ES_ROLLOUT_INCOMPLETE); /* the leader cannot know what it began with */
 	assert_values(1, 1, 1);
-	/* What was recorded of a rollout does nothing later. */
+	/* A recorded message of a rollout does nothing later. */
 	forged.rollout = nodes[0].leader.number;
 	es_rollout_member_message(&nodes[2].member, &forged, 0);
 	assert_int_equal(nodes[2].commits, 0);

@@ -84,8 +84,8 @@ static void test_file(void **state)
 	assert_text(path, "two");
 
 	/*
-	 * What goes back leaves the one before the last rollout, which may be what was to be rolled out; and
-	 * no file of others.
+	 * Going back leaves the previous file from before the last rollout, which may be the one that was to
+	 * be rolled out; and it touches no file of others.
 	 */
 	write_text(own, "mine");
 	assert_int_equal(es_rollout_file_stage(&file, path, "three", 5, &err), 0);

@@ -5,7 +5,7 @@
  */
 #include "route_world.h"
 
-/* What the daemon makes of a request: which content it is for, and its path for rules. */
+/* Describes a request as the daemon does: which content it is for, and its path for rules. */
 static void describe(const char *bytes, int has_host, struct es_request_view *ret)
 {
 	static struct es_http_head head;
@@ -95,7 +95,7 @@ static void test_rules(void **state)
 	assert_int_equal(rejection.status, 503);
 	assert_int_equal(rejection.retry_after_s, 9);
 	assert_true(rejection.is_head);
-	/* What the caller accounts for. */
+	/* The cost that the caller accounts for. */
 	assert_int_equal(request.cost, 41);
 	router_free(router);
 	cluster_free(c);

@@ -62,7 +62,7 @@ static void test_wait(void **state)
 	assert_false(waits("GET /b HTTP/1.1\r\nHost: y\r\n", NULL));
 	with("rule o { path = \"/a/\"  deny = no } rule r { header = X  deny = yes }");
 	assert_false(waits("GET /a/ HTTP/1.1\r\nHost: y\r\n", NULL));
-	/* What its nodes alone may serve. */
+	/* Requests that the nodes of a rule or a location alone may serve. */
 	with("rule r { host = x  nodes = n1  otherwise = reject }");
 	assert_true(waits("GET /a HTTP/1.1\r\n", NULL));
 	with("location \"/b/\" { nodes = n1  otherwise = reject }");
@@ -307,7 +307,7 @@ static void test_placement(void **state)
 	assert_int_equal(ask("GET /only/"), ES_RULES_PASS);
 }
 
-/* Who comes second is asked before `otherwise`; refused is with the service's page. */
+/* The backup is asked before `otherwise`; a refused request gets the service's page. */
 static void test_backup(void **state)
 {
 	(void)state;

@@ -84,7 +84,7 @@ static void test_route(void **state)
 	assert_int_equal(with_value("\"A.b.n3\""), 3);
 	assert_int_equal(with_value(".n3"), 3);
 	assert_int_equal(ask_of(0, "GET /", "X-Node: n1\r\n", NULL), 1);
-	/* What names none leaves it to the rules behind it, and at last to the policy. */
+	/* A value that names no node leaves the request to the rules after it, and at last to the policy. */
 	assert_int_equal(with_value("A"), ES_RULES_PASS);
 	assert_string_equal(explain.step[0], "rule s: cookie sid names no node");
 	assert_int_equal(with_value(""), ES_RULES_PASS);
@@ -100,13 +100,16 @@ static void test_route(void **state)
 	assert_int_equal(ask_of(0, "GET /", "Cookie: sid=A.n9\r\nX-Node: n1\r\n", NULL), 1);
 	assert_string_equal(explain.step[0], "rule s: cookie sid names no node");
 	assert_string_equal(explain.step[2], "rule u: header X-Node names #1");
-	/* Of several paths' cookies, the first that names a node; the first rule wins. */
+	/* If there are cookies of several paths, the first that names a node counts; the first rule wins. */
 	assert_int_equal(ask_of(0, "GET /", "Cookie: sid=A; sid=B.n2; sid=C.n3\r\n", NULL), 2);
 	assert_int_equal(ask_of(0, "GET /", "Cookie: sid=A\r\nCookie: sid=B.n2\r\nX-Node: n1\r\n", NULL), 2);
 	assert_int_equal(with_value("1; sid=2; sid=3; sid=4; sid=5; sid=6; sid=7; sid=8.n1"), 1);
 	assert_int_equal(with_value("1; sid=2; sid=3; sid=4; sid=5; sid=6; sid=7; sid=8; sid=9.n1"),
 			 ES_RULES_PASS);
-	/* One that cannot have the request: the policy decides, and the session comes back to it. */
+	/*
+	 * If the named node cannot have the request, the policy decides, and the session returns to the node
+	 * later.
+	 */
 	node[2].is_target = 0;
 	assert_int_equal(with_value("A.n2"), ES_RULES_PASS);
 	assert_string_equal(explain.step[1], "rule s: cookie sid names #2, which is no target");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What follows from what is wrong with a node, or with one of its services. */
+/* Consequences of a fault of a node, or of one of its services. */
 #include "cmocka_all.h"
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include "inspector/self/serving.h"
 
-/* Who claims a place among the outliers serves: where that comes to nothing, he has not been away. */
+/* A node that claims a place among the outliers serves: where that comes to nothing, it has not been away. */
 static void test_away(void **state)
 {
 	(void)state;
@@ -63,7 +63,7 @@ static void test_kept(void **state)
 	assert_true(s.trouble == ES_TROUBLE_CHECK && s.refused == 2);
 }
 
-/* What is wrong is still told, but it takes nobody's last node away. */
+/* The trouble is still told, but it takes nobody's last node away. */
 static void test_spared(void **state)
 {
 	struct es_serving s = {.trouble = ES_TROUBLE_MTU, .listens = {3, 0}, .refused = 3, .is_down = 1};
@@ -73,7 +73,7 @@ static void test_spared(void **state)
 	assert_true(s.refused == 1 && !s.is_down && s.trouble == ES_TROUBLE_MTU);
 }
 
-/* What is not on this node is no reason to be down, and keeps none up. */
+/* A service that is not on this node is no reason to be down, and keeps no node up. */
 static void test_elsewhere(void **state)
 {
 	static struct es_conf conf = {
@@ -165,7 +165,7 @@ static void test_states(void **state)
 		assert_true(*es_serving_state_name((enum es_serving_state)i));
 }
 
-/* Of two services, the one for which nothing listens is known by its number, and both by their words. */
+/* A service for which nothing listens is known by its number, and by its words. */
 static void test_lacks(void **state)
 {
 	static struct es_conf conf = {.service_count = 2, .services = {{.name = "a"}, {.name = "b"}}};

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * What nodes compare when one joins: rules and parameters that differ are named.
- */
+/* The comparison of nodes when one joins: rules and parameters that differ are named. */
 #include "tests/unit/cmocka_all.h"
 
 #include <stdio.h>
@@ -103,7 +101,8 @@ static void differences(const char *service_a, const char *service_b, const char
 }
 
 /*
- * What keeps no node out is told all the same, once each; a version that does not tell it differs in nothing.
+ * Differences that keep no node out are told all the same, once each; a version that does not tell a setting
+ * differs in nothing.
  */
 static void test_others(void **state)
 {
@@ -190,7 +189,7 @@ static void test_plugins(void **state)
 
 #define SERVICE_OF(address) "} service v6 { port = 80 address = '" address "' "
 
-/* Who lacks a service's second address would not answer its clients. */
+/* A node that lacks a service's second address would not answer its clients. */
 static void test_addresses(void **state)
 {
 	(void)state;

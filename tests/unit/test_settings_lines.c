@@ -253,7 +253,7 @@ static const struct sample samples[] = {
 	{"location", "otherwise", "nodes = n1", "any", "reject"},
 };
 
-/* What the other keys of a section need. */
+/* Keys that the other keys of @section need. */
 static const char *needs_of(const char *section)
 {
 	return !strcmp(section, "outlier") ? "max_errors = 5 max_slow = 5" : "";
@@ -388,8 +388,8 @@ static void key_check(const struct es_conf_section *section, const struct es_con
 }
 
 /*
- * Of two nodes that differ in one key the other is refused, or it is shown, or nobody cares: as the table
- * says.
+ * If two nodes differ in one key, the other node is refused, or the difference is shown, or nobody cares: as
+ * the table says.
  */
 static void test_each_key(void **state)
 {

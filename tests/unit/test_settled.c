@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What has become of requests: what may follow what, for how long it is remembered, and what makes room. */
+/* The fates of requests: which may follow which, for how long they are remembered, and what makes room. */
 #include "cmocka_all.h"
 #include <string.h>
 #include "kmod/core/settled.h"

@@ -15,7 +15,7 @@
 
 #define WHEN "[10/Oct/2000:13:55:36 -0700]"
 
-/* What is read at once. */
+/* The bytes that are read at once. */
 #define ES_PIECE 65536
 
 static char g_path[] = "/tmp/earshot-sim-XXXXXX";
@@ -285,7 +285,7 @@ static void test_tar(void **state)
 	expect_foreign(ES_TRACE_AUTO, "tar");
 }
 
-/* What looks odd and is a log. */
+/* Texts that look odd, and are logs. */
 static void test_not_foreign(void **state)
 {
 	const struct es_trace_foreign *foreign;

@@ -90,7 +90,7 @@ static void test_no_times(void **state)
 	}
 }
 
-/* What stands before the time, and the client and the site in it. */
+/* The text before the time, and the client and the site in it. */
 static const struct {
 	const char *before;
 	const char *client;
@@ -204,7 +204,7 @@ static void test_haproxy(void **state)
 		 "CR-- "
 		 "1/1/0/0/0 0/0 \"<BADREQ>\"");
 	assert_int_equal(es_trace_log_line(text, strlen(text), &r), ES_SKIP_BAD_REQUEST);
-	/* Of a mode tcp there is no request at all. */
+	/* A line of mode tcp has no request at all. */
 	snprintf(text, sizeof(text), "%s",
 		 "10.0.1.2:33313 [06/Feb/2009:12:12:51.443] fnt bck/srv1 0/0/5007 212 -- 0/0/0/0/3 0/0");
 	assert_int_equal(es_trace_log_line(text, strlen(text), &r), ES_SKIP_NO_REQUEST);

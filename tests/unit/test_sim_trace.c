@@ -18,7 +18,7 @@ static enum es_trace_skip parse(const char *line, struct es_trace_record *record
 	return es_trace_log_line(line, strlen(line), record);
 }
 
-/* What the line asks for; it must be good. */
+/* The line must be good, and ask for @uri, of @size bytes. */
 static void expect_uri(const char *line, const char *uri, __u64 size)
 {
 	struct es_trace_record r;

@@ -60,7 +60,7 @@ static void test_flow_is_its_bytes(void **state)
 	}
 }
 
-/* What a rule of nf_tables computes (tests/netfilter/test_hash.py asks the kernel for others). */
+/* The slots that a rule of nf_tables computes (tests/netfilter/test_hash.py asks the kernel for others). */
 static void test_jhash_slots(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What nodes tell each other of themselves: parts become the text again, and nothing else does. */
+/* The texts that nodes tell each other of themselves: parts become the text again, and nothing else does. */
 #include "cmocka_all.h"
 #include <errno.h>
 #include <string.h>
@@ -78,7 +78,7 @@ static void test_history(void **state)
 	assert_int_equal(es_snapshot_read(&message, size, 0, 2, &keys, &received), 0);
 	assert_int_equal(received.header.kind, ES_SNAPSHOT_ASK_HISTORY);
 	assert_int_equal(es_snapshot_take(&inbox, &received), -EBADMSG);
-	/* What is of no kind that has a text is none, however it was made. */
+	/* A message of a kind that has no text is refused, however it was made. */
 	received.header.total = es_htons(10);
 	received.header.len = es_htons(10);
 	assert_int_equal(es_snapshot_take(&inbox, &received), -EBADMSG);

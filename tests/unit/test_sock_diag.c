@@ -176,7 +176,7 @@ static void test_walk_and_end(void **state)
 	}
 }
 
-/* What its server has written before it closed it, and its client does not take. */
+/* Bytes that the server has written before it closed its socket, and that the client does not take. */
 static void test_unacked(void **state)
 {
 	static const char bytes[65536];
@@ -232,7 +232,7 @@ static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
 	found->takes[1] += es_sock_diag_takes(l, &ways[1].to, found->port);
 }
 
-/* What a listening socket is said to take is what the kernel gives it. */
+/* A listening socket is said to take the connections that the kernel gives it. */
 static void test_takes(void **state)
 {
 	(void)state;

@@ -76,7 +76,7 @@ static void test_nothing_for_nothing(void **state)
 	}
 }
 
-/* What the rules before the policy leave is what is compared. */
+/* The nodes that the rules before the policy leave are compared. */
 static void test_allowed(void **state)
 {
 	(void)state;
@@ -149,7 +149,7 @@ static void test_locality(void **state)
 		assert_int_equal(get(&w, "/a", other), home);
 		assert_int_equal(why_of(&w, "/a", other), ES_MOVE_LOCALITY);
 		assert_int_equal(get(&w, "/a", home), home);
-		/* What is in no disk is a reason to move, however idle that is. */
+		/* Content that no disk has is a reason to move, however idle the disk is. */
 		w.node[other].disk = 0;
 		assert_int_equal(get(&w, "/a", other), other);
 		w.settings.content_off_disk = 1;
@@ -297,7 +297,7 @@ static void played_fini(struct played *p)
 	}
 }
 
-/* What was said two steps ago is heard by all. */
+/* Delivers to all what was said two steps ago. */
 static void played_bus(struct played *p)
 {
 	for (unsigned int c = 0; c < p->bus_count; c++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the log says of nodes that come and go: names, reasons, and the ring that follows. */
+/* The log's lines about nodes that come and go: names, reasons, and the ring that follows. */
 #include "tests/unit/cmocka_all.h"
 #include <stdio.h>
 #include <stdlib.h>

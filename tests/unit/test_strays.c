@@ -22,7 +22,7 @@ static void test_again_and_again(void **state)
 	assert_int_equal(es_stray_note(&s, FLOW, 1000, NOW + 241400), 240000);
 }
 
-/* What goes on is acknowledged by somebody. */
+/* A connection that goes on is acknowledged by somebody. */
 static void test_another_segment(void **state)
 {
 	struct es_stray s = {};
@@ -35,7 +35,7 @@ static void test_another_segment(void **state)
 	assert_int_equal(es_stray_note(&s, FLOW, 0xf00, now + 1000), 0); /* the newest has the slot */
 }
 
-/* What this node has decided, of requests that acknowledged @ack. */
+/* A decision of this node about a request that acknowledged @ack. */
 static struct es_decision decided(__u64 flow_hash, __u32 ack, __u64 value)
 {
 	return (struct es_decision){.key = es_decision_key(flow_hash, ack - 1), .value = value};
@@ -60,7 +60,7 @@ static void test_on_its_way(void **state)
 	set.way[3].value |= ES_DECISION_MOVED;
 	assert_true(es_stray_is_on_its_way(&set, FLOW, 0, 1001, 77, NOW + 1000000));
 	set.way[3].value &= ~ES_DECISION_MOVED;
-	/* What comes behind it. */
+	/* Segments after its first one. */
 	assert_true(es_stray_is_on_its_way(&set, FLOW, 1, 5001, 77, NOW));
 	assert_true(es_stray_is_on_its_way(&set, FLOW, 1, 5001, 77, NOW - 10)); /* another CPU's clock */
 	assert_true(es_stray_is_on_its_way(&set, FLOW, 1, 5001, 77, NOW + ES_STRAY_ON_ITS_WAY_MS - 1));
@@ -123,8 +123,8 @@ static void test_many(void **state)
 }
 
 /*
- * Of IPv6, in a format of their own; with its envelope the longest fits into the smallest frame that IPv6
- * demands.
+ * Questions about IPv6 have a format of their own; with its envelope the longest fits into the smallest frame
+ * that IPv6 demands.
  */
 static void test_many_of_v6(void **state)
 {

@@ -53,7 +53,7 @@ static enum es_tls_result parse(const uint8_t *bytes, size_t len, struct es_tls_
 	return result;
 }
 
-/* What more_bytes promises: with fewer there is nothing new, and in the end all is found. */
+/* Checks the promise of more_bytes: with fewer there is nothing new, and in the end all is found. */
 static void check_cuts(const struct hello *whole)
 {
 	struct es_tls_hello h, before = {};
@@ -104,7 +104,7 @@ static void test_records(void **state)
 	}
 }
 
-/* What comes behind the message is somebody else's. */
+/* Bytes after the message are somebody else's. */
 static void test_more_behind(void **state)
 {
 	struct hello e = large(), whole;

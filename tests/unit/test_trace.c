@@ -164,7 +164,7 @@ static void test_full_ring_counts(void **state)
 		assert_int_equal(entry.at_ns, i);
 	}
 	assert_int_equal(es_trace_put(ring, &entry), 1);
-	/* What the filter does not admit is not left out: nobody wanted it. */
+	/* An entry that the filter does not admit does not count as left out: nobody wanted it. */
 	strcpy(ring->filter.node, "n1");
 	for (unsigned int i = 0; i < 3; i++)
 		assert_int_equal(es_trace_put(ring, &entry), 0);

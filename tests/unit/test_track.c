@@ -109,7 +109,7 @@ static void expect_window(const struct es_track_socket *s, __u32 seq, __u32 ack,
 	}
 }
 
-/* What TCP drops pins nothing, and is none of the inspector's. */
+/* A segment that TCP drops pins nothing, and is none of the inspector's. */
 static void test_window(void **state)
 {
 	struct es_track_socket s = socket_of(NEXT);
@@ -280,7 +280,7 @@ static void test_answered(void **state)
 	assert_int_equal(t.response_bytes, ~0u);
 }
 
-/* What went out unread is counted if it is of a body, and else waited for. */
+/* Bytes that went out unread are counted if they are of a body, and else waited for. */
 static void test_skip(void **state)
 {
 	struct es_track t = track();
@@ -374,7 +374,7 @@ static void test_load_idle(void **state)
 		{ES_PIN_upgrade, ES_RESPONSE_UPGRADED, 1, 0, ES_LOAD_IDLE_US, 0},
 		{ES_PIN_upgrade, ES_RESPONSE_UPGRADED, 0, 0, ES_LOAD_IDLE_US - 1, 0},
 		{ES_PIN_none, ES_RESPONSE_UPGRADED, 0, 0, ES_LOAD_IDLE_US, 1},
-		/* What is known of a request counts more than how long nothing happens. */
+		/* Knowledge about a request counts more than how long nothing happens. */
 		{ES_PIN_none, ES_RESPONSE_STATUS, 0, 0, ~0ULL, 0},
 		{ES_PIN_none, ES_RESPONSE_BODY, 0, 1, ~0ULL, 0},
 		{ES_PIN_none, ES_RESPONSE_UNTIL_CLOSE, 0, 1, ~0ULL, 0},

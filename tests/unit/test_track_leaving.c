@@ -97,7 +97,7 @@ static void test_leaving(void **state)
 
 /*
  * Two CPUs, each with its steps, in every order: one carries a client's segment to the socket, the other
- * takes the connection away from it. What is new never gets into a socket that ends for another node.
+ * takes the connection away from it. A new segment never gets into a socket that ends for another node.
  */
 struct race {
 	struct es_track t;

@@ -102,7 +102,7 @@ static void test_too_long(void **state)
 	assert_int_equal(es_url_path_normalize(text, ES_URL_PATH_MAX - 1, &path), 0);
 	assert_int_equal(path.len, ES_URL_PATH_MAX - 1);
 	assert_int_equal(es_url_path_normalize(text, ES_URL_PATH_MAX, &path), -ENAMETOOLONG);
-	/* What goes away again does not count. */
+	/* Characters that normalizing removes do not count. */
 	memset(text, '/', sizeof(text));
 	assert_int_equal(es_url_path_normalize(text, sizeof(text), &path), 0);
 	assert_int_equal(path.len, 1);
@@ -343,7 +343,7 @@ static void test_eviction(void **state)
 			assert_true(is_known(table, "/kept"));
 	}
 	assert_int_equal(entry.size_from, ES_URL_FROM_NOWHERE);
-	/* What is used stays, what is not goes. */
+	/* An entry that is used stays, one that is not goes. */
 	assert_false(is_known(table, "/left"));
 	es_url_table_stats(table, &stats);
 	assert_int_equal(stats.observed, 1024);
@@ -376,7 +376,7 @@ static void test_eviction(void **state)
 	es_url_table_free(&table);
 }
 
-/* Of one version all files have the same size: a reader that sees two has seen a torn tree. */
+/* All files of one version have the same size: a reader that sees two sizes has seen a torn tree. */
 #define FILES	 50
 #define VERSIONS 400
 

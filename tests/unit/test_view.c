@@ -322,7 +322,7 @@ static void test_record(void **state)
 	}
 }
 
-/* Of IPv6, what lies before the TCP header is as long as it is. */
+/* The record of an IPv6 packet counts all that lies before the TCP header. */
 static void test_record_of_ipv6(void **state)
 {
 	const struct es_packet pkt = {.is_v6 = 1, .headers_len = 48, .options_len = 12};

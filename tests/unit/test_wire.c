@@ -102,7 +102,10 @@ static void test_small_ones(void **state)
 	assert_int_not_equal(es_wire_get_stopped(buf, 11, &stopped2), 0);
 }
 
-/* Of an older node, of this version, of a later one; cut anywhere else it is none. */
+/*
+ * A load may be of an older node, of this version, or of a later one; a message that is cut anywhere else is
+ * none.
+ */
 static void test_load(void **state)
 {
 	const struct es_wire_load old = {.sent_ns = 1, .connections = 2, .cpu = 3, .queue = 4, .state = 1};
