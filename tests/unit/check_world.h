@@ -279,7 +279,7 @@ static inline const struct es_check_finding *finding(const char *id)
 	return NULL;
 }
 
-/* With a node of its own, on which all is well at first. */
+/* Each test has a node of its own, on which all is well at first. */
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #endif

@@ -553,7 +553,7 @@ static void world_do(enum deed deed, unsigned int node)
 	}
 }
 
-/* All is well again: who is away comes back by @come_back, and there is one partition. */
+/* All is well again: a node that is away returns by @come_back, and there is one partition. */
 static void world_mend(void (*come_back)(unsigned int node))
 {
 	for (unsigned int i = 0; i < NODES; i++) {

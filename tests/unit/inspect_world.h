@@ -257,7 +257,7 @@ static inline void nack(struct message *m, enum es_nack_reason reason)
 	es_handover_flush(in.sender);
 }
 
-/* All but @node are down for now, so that it gets what comes. */
+/* All nodes but @node are down for now, so that it gets each request. */
 static inline void only(unsigned int node)
 {
 	memset(&health, 0, sizeof(health));

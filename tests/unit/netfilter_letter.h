@@ -11,7 +11,7 @@
 
 #define WORKER_PORT 40500
 
-/* struct letter - a message as another node sends it: headers, and behind them a packet */
+/* struct letter - a message as another node sends it: headers, and after them a packet */
 struct letter {
 	struct es_handover h;
 	__u16 sport, dport;
@@ -43,7 +43,8 @@ static inline void letter_begin(const struct world *w, struct letter *l, __u8 ki
 }
 
 /*
- * Where in a message between nodes that have addresses of this world's family its header is, and the packet.
+ * The offset of the header, and of the packet, in a message between nodes that have addresses of this world's
+ * family.
  */
 static inline size_t header_off(void)
 {

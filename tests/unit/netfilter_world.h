@@ -65,7 +65,7 @@ struct world {
 	struct es_nf_found found_held; /* comes true with hold(), if it is another than nothing */
 	__u32 first;		       /* as the kernel knows it; 0: it does not */
 	struct es_connection_state open;
-	__u32 withdrawn; /* the request of whose attempt nothing can come; 0: of none */
+	__u32 withdrawn; /* the request whose attempt can no longer make anything; 0: none */
 	unsigned int forgotten;
 	unsigned int proven;
 	int end_rc;

@@ -68,7 +68,7 @@ static void test_boundaries(void **state)
 	}
 }
 
-/* @len bytes have come of it: does its client wait? */
+/* @len bytes of @text have arrived: does its client wait? */
 static int is_reached(const char *text, size_t len)
 {
 	struct es_http_head head;
@@ -83,7 +83,7 @@ static void test_reached(void **state)
 #define EXPECT POST "Expect: 100-continue\r\n"
 	static const struct {
 		const char *text;
-		size_t at; /* the fewest bytes behind which the client waits; 0: none */
+		size_t at; /* the fewest bytes after which the client waits; 0: none */
 	} cases[] = {
 		{GET, sizeof(GET) - 1},
 		{GET "G", sizeof(GET) - 1},

@@ -359,7 +359,7 @@ static void other_speaks_much(void)
 	corosync.cpg.cpg_deliver_fn(2, NULL, 2, 77, text, sizeof(text));
 }
 
-/* An owner that takes nothing leaves what comes with corosync. */
+/* If the owner takes nothing, arriving messages are left with corosync. */
 static void test_owner_sleeps(void **state)
 {
 	struct es_bus *b = joined();

@@ -252,7 +252,7 @@ static void test_neighbours(void **state)
 	assert_non_null(strstr(finding("neighbours.route_mtu")->action, "ip route flush cache"));
 }
 
-/* The same of nodes whose addresses are of IPv6. */
+/* The same for nodes whose addresses are IPv6 ones. */
 static void test_nodes_of_ipv6(void **state)
 {
 	struct es_facts_address *own = &facts.addresses[3];

@@ -505,7 +505,7 @@ static void test_all_errors(void **state)
 		  "t.conf:2: service a: policy = lard: with inspect = never expected ring",
 		  "t.conf:3: service b: address = 10.77.0.100 and port = 80: also of service a",
 		  "t.conf:10: rule r: affinity = yes: expected either cookie or header besides"}},
-		/* behind an error of syntax nothing is read */
+		/* after an error of syntax nothing is read */
 		{"inspector {\n workers = 9\n frob }\n",
 		 {"t.conf:2: inspector: workers = 9: ", "t.conf:3: "}},
 		{"frob { }\n" MINIMAL, {"t.conf:1: unknown section \"frob\": expected cluster"}},

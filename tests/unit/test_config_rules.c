@@ -48,7 +48,7 @@ static void check_error(const char *text, int line, const char *expected)
 	free(all);
 }
 
-/* @expected: all values, with '|' behind each */
+/* @expected: all values, with '|' after each */
 static void check_list(const struct es_conf_list *list, const char *expected)
 {
 	const char *item = NULL;

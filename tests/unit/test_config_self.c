@@ -51,7 +51,7 @@ static void test_find_self_by_address(void **state)
 	es_conf_free(&conf);
 }
 
-/* One that was removed is no machine's, whoever has its address now. */
+/* A node that was removed is no machine's, whoever has its address now. */
 static void test_removed(void **state)
 {
 	struct es_conf *conf = parse_ok(MINIMAL "node n2 { address = 10.78.0.2  removed = yes }\n"

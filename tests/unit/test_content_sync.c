@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Content tables on a bus that delivers views and messages to all in one order, to each in its own time:
- * whoever comes, goes, dies in the middle of a snapshot or has a wrong table, in the end all have the same.
+ * whichever member joins, leaves, dies in the middle of a snapshot or has a wrong table, in the end all have
+ * the same.
  */
 #include "cmocka_all.h"
 #include <stdio.h>
@@ -243,7 +244,7 @@ static void test_join(void **state)
 	run(200);
 	assert_alike();
 	assert_int_equal(state_of(1).snapshots, 1);
-	/* One that comes back has it all again, and nothing of its own. */
+	/* A member that returns has the whole table again, and nothing of its own. */
 	leave(1);
 	run(100);
 	propose(1, 99, ES_CONTENT_ASSIGN, 3);
@@ -259,7 +260,7 @@ static void test_join(void **state)
 	end();
 }
 
-/* After a split of equal halves all come at once, and nobody has the table. */
+/* After a split into equal halves all members join at once, and nobody has the table. */
 static void test_all_at_once(void **state)
 {
 	(void)state;
@@ -278,7 +279,7 @@ static void test_all_at_once(void **state)
 	end();
 }
 
-/* It dies in the middle of what it gives. */
+/* A member dies in the middle of the snapshot that it gives. */
 static void test_giver_dies(void **state)
 {
 	(void)state;

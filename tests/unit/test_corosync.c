@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The bus against a corosync that is played: what comes before quorum has spoken is kept back, a busy bus
- * loses and reorders nothing, few datagrams are under way at once, and a connection that breaks is reported
- * once.
+ * The bus against a corosync that is played: messages that arrive before quorum has spoken are kept back, a
+ * busy bus loses and reorders nothing, few datagrams are under way at once, and a connection that breaks is
+ * reported once.
  */
 #include "corosync_played.h"
 

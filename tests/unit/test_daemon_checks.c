@@ -158,7 +158,7 @@ static void test_refused(void **state)
 	assert_true(es_daemon_checks_is_told(&checks, 0));
 }
 
-/* It is known to be down, and what listens next is another server. */
+/* The server is known to be down, and what listens next is another server. */
 static void test_nobody_listens(void **state)
 {
 	(void)state;

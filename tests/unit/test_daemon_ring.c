@@ -236,7 +236,7 @@ static void test_others_served(void **test_state)
 	assert_int_equal(doubted(&m.share), slots(&m.share));
 }
 
-/* It was silent for a reason of its own: whatever the others have served, it does not know. */
+/* The node was silent for a reason of its own: whatever the others have served, it does not know. */
 static void test_silent_before(void **test_state)
 {
 	(void)test_state;
@@ -247,7 +247,10 @@ static void test_silent_before(void **test_state)
 	assert_int_equal(slots(&m.share), 0);
 }
 
-/* It gains slots, and a second node is lost while there are doubts: what it has since then stays doubtful. */
+/*
+ * The node gains slots, and a second node is lost while there are doubts: what it has since then stays
+ * doubtful.
+ */
 static void test_doubts_go_on(void **test_state)
 {
 	struct es_share before = m.share, gained;
@@ -283,7 +286,7 @@ static void test_doubts_that_others_have(void **test_state)
 	assert_int_equal(doubted(&m.share), slots(&m.share));
 }
 
-/* It ends what it may have executed in slots that it keeps: there are doubts there, too. */
+/* The node ends what it may have executed in slots that it keeps: there are doubts there, too. */
 static void test_ended_in_slots_that_are_kept(void **test_state)
 {
 	struct es_share before = m.share;

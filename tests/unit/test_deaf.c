@@ -87,7 +87,7 @@ static void test_broadcasts_only(void **state)
 	assert_int_equal(run(&w, EVERY_MS), ES_DEAF_NOT);
 }
 
-/* The other is mute, or slow: a client that is heard here says that this port is well. */
+/* The other node is mute, or slow: a client that is heard here says that this port is well. */
 static void test_client_is_heard(void **state)
 {
 	struct world w = begin();

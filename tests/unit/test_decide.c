@@ -145,8 +145,8 @@ static void test_later_segment(void **state)
 }
 
 /*
- * Its client has heard the request's socket, so that hears what the client sends since, and the inspector
- * need not send it there.
+ * The client has heard the request's socket, so the socket hears what the client has sent since, and the
+ * inspector need not send it there.
  */
 static void test_later_segment_of_a_client_that_has_heard(void **state)
 {
@@ -207,7 +207,7 @@ static void test_before_any_request(void **state)
 	/* Without timestamps a byte could be the client's own: it must not be acknowledged. */
 	v.seg.len = 1;
 	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
-	/* And a FIN could be one behind a request: the worker knows. */
+	/* And a FIN could be one after a request: the worker knows. */
 	v.seg.seq = ISN + 1;
 	v.seg.len = 0;
 	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
@@ -411,8 +411,10 @@ static void test_after_reject(void **state)
 	}
 	v.decision = es_decision_value(4999, 3, NOW_MS);
 	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
-	/* The refused request again is the worker's, and so is what was sent behind it before the answer
-	 * came. */
+	/*
+	 * A repeated request that was refused is the worker's, and so are the segments that were sent after
+	 * it before the answer arrived.
+	 */
 	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS - 5000) | ES_DECISION_MOVED;
 	EXPECT(&cfg, &v, ES_QUEUE_FIRST, moved_queued);
 	v.seg.seq += 1000;

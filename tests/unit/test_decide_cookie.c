@@ -74,7 +74,7 @@ static void test_unheard(void **state)
 	assert_false(es_view_needs_heard(&v));
 }
 
-/* A node that was not there when its SYN came: the others know more of it. */
+/* A node that was not there when the SYN arrived: the others know more of it. */
 static void test_earlier(void **state)
 {
 	static const struct {
@@ -141,7 +141,7 @@ static void test_heard_isn(void **state)
 
 /*
  * A later segment that looks like a first one, as 1 of 2,048 does without timestamps: here is one. With a
- * decision for another first byte it is what it is; so are the FIN and the bare ACK behind a request.
+ * decision for another first byte it counts as a later one; so do the FIN and the bare ACK after a request.
  */
 static void test_later_segment_that_looks_first(void **state)
 {

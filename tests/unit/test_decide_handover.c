@@ -51,7 +51,7 @@ static void test_stay_and_end(void **state)
 	EXPECT_HANDOVER(&v, ES_DROP, end_again);
 }
 
-/* It has ended only when it is seen to be gone. */
+/* A connection has ended only when it is seen to be gone. */
 static void test_gone(void **state)
 {
 	struct es_handover_view v = {
@@ -332,7 +332,7 @@ static void test_silent(void **state)
 	EXPECT_HANDOVER(&v, ES_LEAVE, end_done);
 }
 
-/* Nothing at all may come of it: its answer would be as wrong as its socket. */
+/* A stale message must have no effect at all: its answer would be as wrong as its socket. */
 static void test_stale(void **state)
 {
 	struct es_handover_view v = {
@@ -570,8 +570,8 @@ static void test_settled(void **state)
 }
 
 /*
- * A refusal, or an attempt of less than a second, says nothing; nor that a request with options has come to
- * nothing.
+ * A refusal, or an attempt of less than a second, says nothing; nor does a request with options that has come
+ * to nothing.
  */
 static void test_fate(void **state)
 {

@@ -217,7 +217,7 @@ static void test_moved_while_membership_changes(void **state)
 		EXPECT(&cfg, &v, ES_DROP, drop_moved);
 		v.inspector_alive = 1;
 	}
-	/* The FIN behind it goes along; and after a while it has its socket. */
+	/* The FIN after the request goes along; and after a while the request has its socket. */
 	v.silent = 1;
 	v.seg.seq += 100;
 	v.seg.len = 0;
@@ -226,7 +226,7 @@ static void test_moved_while_membership_changes(void **state)
 	v.decision = es_decision_value(ISN, 3, NOW_MS - cfg.race_window_ms - 1) | ES_DECISION_MOVED;
 	EXPECT(&cfg, &v, ES_DROP, drop_moved);
 	v.decision = es_decision_value(v.seg.seq - 1, 3, NOW_MS) | ES_DECISION_MOVED;
-	EXPECT(&cfg, &v, ES_DROP, drop_moved); /* none behind that request */
+	EXPECT(&cfg, &v, ES_DROP, drop_moved); /* no FIN after that request */
 	v.seg.flags = ES_TCP_ACK;
 	EXPECT(&cfg, &v, ES_DROP, drop_silent);
 	v.seg.len = 100;

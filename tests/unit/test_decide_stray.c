@@ -67,7 +67,7 @@ static void test_proven(void **state)
 	assert_int_equal(verdict.proven, 1);
 }
 
-/* The same behind a first request, of a long upload: its node has crashed. */
+/* The same after a first request, of a long upload: its node has crashed. */
 static void test_stray_behind_request(void **state)
 {
 	struct es_config cfg = config();
@@ -95,7 +95,7 @@ static void test_stray_behind_request(void **state)
 	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
 }
 
-/* And behind one that moved its connection away from here. */
+/* And after a request that moved its connection away from here. */
 static void test_stray_behind_moved(void **state)
 {
 	struct es_config cfg = config();

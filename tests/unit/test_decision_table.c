@@ -135,7 +135,7 @@ static void test_forgotten(void **state)
 	assert_int_equal(es_decision_table_put(&table, 10, 5, 6, 1, NULL, 11500), 8500);
 }
 
-/* A quiet night's entries: they are old, however long ago it was, and make room for what comes. */
+/* A quiet night's entries: they are old, however long ago it was, and make room for new ones. */
 static void test_old(void **state)
 {
 	static const __u32 minutes[] = {1, 59, 139, 140, 141, 180, 200, 240, 279};

@@ -304,7 +304,7 @@ static void world_end(void)
 	hooks = NULL;
 }
 
-/* Its power is lost: it forgets all. */
+/* The node's power is lost: it forgets all. */
 static void power_off(unsigned int node)
 {
 	if (process[node].is_running)
@@ -318,7 +318,7 @@ static void power_off(unsigned int node)
 		memory[node][r] = (struct memory){.target = -1};
 }
 
-/* It starts again, whether it was powered off, has crashed or left. */
+/* The node starts again, whether it was powered off, has crashed or left. */
 static void come_back(unsigned int node)
 {
 	int had_left = process[node].has_left;
@@ -359,7 +359,7 @@ static void test_nobody_is_lost(void **state)
 	}
 }
 
-/* One that was away itself when another was lost has not seen that: the others tell it. */
+/* A node that was away itself when another was lost has not seen that: the others tell it. */
 static void test_away_when_one_is_lost(void **state)
 {
 	(void)state;
@@ -380,8 +380,8 @@ static void test_away_when_one_is_lost(void **state)
 }
 
 /*
- * One that has left in order has no doubts of its own. It comes back behind the loss of another: what that
- * one may have executed, it has heard, and the others tell it that there was a loss.
+ * A node that has left in order has no doubts of its own. It returns after the loss of another: what that one
+ * may have executed, it has heard, and the others tell it that there was a loss.
  */
 static void test_comes_back_behind_a_loss(void **state)
 {
@@ -408,7 +408,7 @@ static void test_comes_back_behind_a_loss(void **state)
 
 /*
  * A node is lost, and before the others know, their leases are over. They have the same slots afterwards: of
- * what comes again there, only what the lost one may have executed is refused.
+ * the requests that are repeated there, only those that the lost node may have executed are refused.
  */
 static void test_others_keep_what_they_have(void **state)
 {

@@ -72,7 +72,7 @@ static void test_crash(void **state)
 	end();
 }
 
-/* It said that it leaves, but not that it has stopped. */
+/* The node said that it leaves, but not that it has stopped. */
 static void test_crash_while_leaving(void **state)
 {
 	(void)state;

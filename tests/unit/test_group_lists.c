@@ -207,7 +207,7 @@ static void test_reloads(void **state)
 		if (i != 1)
 			reload(i, without_2);
 	run(300);
-	/* One that does not know it yet comes back, and is one of them; who was removed is not. */
+	/* A node that does not know the new list yet returns, and is one of them; the removed node is not. */
 	crash(2);
 	run(3000);
 	restart(2, all);
@@ -220,7 +220,7 @@ static void test_reloads(void **state)
 	end();
 }
 
-/* Where one version before is there, all judge as that does: by one list. */
+/* Where one node of a version before is there, all judge as that does: by one list. */
 static void test_a_version_before(void **state)
 {
 	(void)state;

@@ -14,7 +14,7 @@
 
 #include "inspector/plugin/guard.h"
 
-/* Whose crash is wanted: a sanitizer would end the program instead. */
+/* A function whose crash is wanted: a sanitizer would end the program instead. */
 #define CRASHES __attribute__((no_sanitize("address", "undefined")))
 
 #ifdef __SANITIZE_ADDRESS__

@@ -224,7 +224,7 @@ static void test_trip(void **state)
 		assert_true(es_cpu_be64((__u64)m.h.content) == 42);
 		assert_true(m.h.mac == es_handover_mac(&key, &m.h, m.packet, sizeof(packet)));
 	}
-	/* A NACK comes back to the socket that sent; one with a wrong MAC is refused. */
+	/* A NACK returns to the socket that sent the message; a NACK with a wrong MAC is refused. */
 	m.h.kind = ES_HANDOVER_NACK;
 	for (int good = 0; good < 2; good++) {
 		m.h.mac = good ? es_handover_mac(&key, &m.h, m.packet, sizeof(packet)) : 0;
@@ -377,7 +377,9 @@ static void test_time_set(void **state)
 	}
 }
 
-/* Its numbers go on behind what was told, one by one again from there; and never go back. */
+/*
+ * The sender's numbers go on after the one that it was told, one by one again from there; and never go back.
+ */
 static void test_renumber(void **state)
 {
 	const __u64 ahead_ns = 1ULL << 60, hour_ns = 3600000000000ULL;

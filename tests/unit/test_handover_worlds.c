@@ -3,7 +3,8 @@
  * Handovers over a network that is played: a real inspector gives requests to targets that decide and note as
  * the datapaths do. Messages and refusals are lost, late, doubled, and arrive in any order; clients repeat
  * their requests; listeners, leases and accept queues come and go; the daemon starts anew. At most one socket
- * may come of one request, wherever it is made. And when all is well again, a client that goes on is served.
+ * may be made for one request, wherever it is made. And when all is well again, a client that goes on is
+ * served.
  */
 #include "cmocka_all.h"
 #include "kmod/core/target.h"
@@ -222,8 +223,10 @@ static void client_sends(unsigned int client)
 	collect();
 }
 
-/* Another daemon: it has the decisions, which are the datapath's, and no more;
- * refusals go to closed ports. */
+/*
+ * Another daemon starts: it has the decisions, which are the datapath's, and no more; refusals go to closed
+ * ports.
+ */
 static void start_anew(void)
 {
 	unsigned int kept = 0;
@@ -358,7 +361,7 @@ static void test_random_worlds(void **state)
 	play(setting("EARSHOT_SEED", 1000), setting("EARSHOT_WORLDS", 3000), 1);
 }
 
-/* Without the notes, the same worlds end badly: they are able to find it. */
+/* Without the notes, the same worlds end badly: the test is able to find it. */
 static void test_refusals_matter(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kmod/core/headers.h and neighbour.h: what comes before a TCP header of IPv6, from whom a segment may come,
+ * kmod/core/headers.h and neighbour.h: the headers before a TCP header of IPv6, from whom a segment may come,
  * and the answer to a neighbour that looks for a service's address.
  */
 #include "cmocka_all.h"
@@ -224,7 +224,7 @@ static void test_solicitation_length(void **state)
 	}
 }
 
-/* Of what is none of TCP: is it certain that there is no datagram behind it? */
+/* If a header is not TCP's, is it certain that no datagram follows it? */
 static void test_hidden(void **state)
 {
 	static const __u8 walked[] = {ES_HEADER_UDP, ES_HEADER_TCP, ES_HEADER_ICMPV6, 59, 50, 51};

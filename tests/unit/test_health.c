@@ -286,7 +286,7 @@ static void test_http(void **state)
 	assert_non_null(strstr(w->check.why, "no answer within 1000 ms"));
 }
 
-/* RFC 9110, 15.2: any number of them may come before the answer. */
+/* RFC 9110, 15.2: any number of them may precede the answer. */
 static void test_interim(void **state)
 {
 	static char endless[40000];
@@ -433,7 +433,7 @@ static void reset(int fd)
 }
 
 /*
- * As run(); behind each step, a connection that waits at @accepts is accepted, if it is one, and one of
+ * As run(); after each step, a connection that waits at @accepts is accepted, if it is one, and one of
  * @resets ended.
  */
 static enum es_server_check_result run_beside(struct world *w, int accepts, int *resets, int count)
@@ -454,7 +454,10 @@ static enum es_server_check_result run_beside(struct world *w, int accepts, int 
 	return result;
 }
 
-/* Whoever waits behind others is not taken for one whom nobody accepts, as long as these are accepted. */
+/*
+ * A connection that waits behind others in the queue is not taken for one that nobody accepts, as long as
+ * those are accepted.
+ */
 static void test_queue_moves(void **state)
 {
 	struct world *w = begin(state);
@@ -468,7 +471,8 @@ static void test_queue_moves(void **state)
 	es_server_check_begin(&w->check, w->now_ns);
 	assert_int_equal(run_beside(w, w->listener, NULL, 0), ES_SERVER_CHECK_QUEUED);
 	/*
-	 * From here on nobody accepts, whatever clients do: who gives up waits all the same, and others come.
+	 * From here on nobody accepts, whatever clients do: a client that gives up waits all the same, and
+	 * others arrive.
 	 */
 	client[7] = connect_to(w->listener);
 	es_server_check_begin(&w->check, w->now_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Answers to checks: which are right, whatever pieces they come in. */
+/* Answers to checks: which are right, whatever pieces they arrive in. */
 #include "cmocka_all.h"
 #include <stdio.h>
 #include <stdlib.h>

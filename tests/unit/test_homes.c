@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Without a bus: two nodes that give the same content to different nodes agree after one exchange, and the
- * last word counts, in whatever order words come.
+ * last word counts, in whatever order words arrive.
  */
 #include "cmocka_all.h"
 #include <string.h>

@@ -24,7 +24,7 @@ struct chunked_case {
 };
 
 #define IN(s) (s), sizeof(s) - 1
-/* @rest bytes behind the end. */
+/* @rest bytes after the end. */
 #define DONE(s, rest, body)                                                                                  \
 	IN(s), ES_HTTP_CHUNKED_DONE, ES_HTTP_CHUNKED_ERROR_NONE, sizeof(s) - 1 - (rest), body
 #define MORE(s, body)	      IN(s), ES_HTTP_CHUNKED_MORE, ES_HTTP_CHUNKED_ERROR_NONE, sizeof(s) - 1, body

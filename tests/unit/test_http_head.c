@@ -20,7 +20,7 @@ static enum es_http_result scan(struct es_http_head *h, const char *buf, size_t 
 	return es_http_head_scan(h, buf, len);
 }
 
-/* Scans a copy of exactly @len bytes, so that a sanitizer sees each read behind them. */
+/* Scans a copy of exactly @len bytes, so that a sanitizer sees each read beyond them. */
 static enum es_http_result scan_copy(struct es_http_head *h, const char *buf, size_t len)
 {
 	char *copy = malloc(len ? len : 1);

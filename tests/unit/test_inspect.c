@@ -257,7 +257,8 @@ static void test_unreachable_unquoted(void **state)
 }
 
 /*
- * It is left alone for that message's clients, and not before the others are: with nobody left, it is tried.
+ * The unreachable node is left alone for that message's clients, and not before the others are: with nobody
+ * left, it is tried.
  */
 static void test_unreachable_and_tried(void **state)
 {
@@ -318,7 +319,7 @@ static void test_not_mine(void **state)
 	assert_int_equal(COUNT(not_mine), 3);
 	in.cluster = cluster;
 	assert_true(request(ours) >= 0);
-	/* And the gathered beginning of one, when the ring changes before its end comes. */
+	/* And the gathered beginning of a request, when the ring changes before the rest arrives. */
 	ours = flow_find(ours + 1, 1);
 	inspect(ours, ES_FLOW_NEW, 0, "GET / HT");
 	in.cluster = next;
@@ -361,7 +362,7 @@ static void test_silent(void **state)
 	assert_int_equal(COUNT(send_failed), 0);
 }
 
-/* It says nothing to a client either: no request of a new flow goes out, and no RST. */
+/* A silent node says nothing to a client either: no request of a new flow goes out, and no RST. */
 static void test_silent_gathered(void **state)
 {
 	unsigned int number = flow_find(1, 1);
@@ -471,8 +472,10 @@ static void test_nack_silent_to_another_worker(void **state)
 	assert_int_equal(COUNT(not_mine), 1);
 }
 
-/* A segment behind a request comes back, as its socket has no room for it: it goes there again, later and
- * later, and no request is decided anew. */
+/*
+ * A segment after a request comes back if its socket has no room for it: it goes to the same node again,
+ * later and later, and no request is decided anew.
+ */
 static void test_nack_beyond(void **state)
 {
 	unsigned int number = flow_find(1, 1);
@@ -533,7 +536,7 @@ static void test_nack_while_silent(void **state)
 	assert_int_equal(COUNT(not_mine), 2);
 }
 
-/* Where a request went that another node inspected, before this node got its slot. */
+/* The node learns where a request went that another node inspected before this node got its slot. */
 static void test_learn(void **state)
 {
 	unsigned int number = flow_find(1, 1);

@@ -79,7 +79,9 @@ static void test_asked(void **state)
 	assert_int_equal(COUNT(gather_full) + COUNT(gather_timeout), 0);
 }
 
-/* One that writes slowly repeats its last segment, but may send more: told of a gap, it would send less. */
+/*
+ * A client that writes slowly repeats its last segment, but may send more: told of a gap, it would send less.
+ */
 static void test_not_asked_when_it_repeats_its_last(void **state)
 {
 	unsigned int number = flow_find(1, 1);

@@ -44,7 +44,7 @@ static void expect_closed(unsigned int follows)
 	assert_int_equal(es_gather_count(in.gathers), 0);
 }
 
-/* No more of a head comes behind a FIN, so nobody waits for it. */
+/* No more of a head arrives after a FIN, so nobody waits for it. */
 static void test_within_the_head(void **state)
 {
 	unsigned int number = flow_find(1, 1);

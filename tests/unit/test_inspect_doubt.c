@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Requests that come again after their node was lost, which may have executed them: those that are not safe
- * are not executed twice.
+ * Requests that are repeated after the loss of their node, which may have executed them: those that are not
+ * safe are not executed twice.
  */
 #include "cmocka_all.h"
 #include "tests/unit/inspect_world.h"
@@ -37,7 +37,7 @@ static void lose(unsigned int node, enum es_node_state state)
 	in.now_ns += 10 * MS;
 }
 
-/* It comes again: the node that gets it; -1: none, and its client was told. */
+/* The client repeats its request; returns the node that gets it; -1: none, and its client was told. */
 static int again(unsigned int number, enum es_record_flow flow, const char *text)
 {
 	int before = COUNT(doubtful), node;
@@ -107,7 +107,7 @@ static void test_methods(void **state)
 		}
 }
 
-/* It came back, and has nothing any more of what it had; what is safe goes where it went. */
+/* The lost node is back, and has lost all that it had; a safe request goes where it went. */
 static void test_back_again(void **state)
 {
 	unsigned int unsafe = given(POST), safe = given(REQUEST), later;
@@ -125,7 +125,7 @@ static void test_back_again(void **state)
 	assert_int_equal(COUNT(repeated), 2);
 }
 
-/* Whoever is a member, drains, has no server or left in order has what it got. */
+/* A node that is a member, drains, has no server or left in order has what it got. */
 static void test_not_lost(void **state)
 {
 	(void)state;
@@ -188,7 +188,10 @@ static void test_moved(void **state)
 	}
 }
 
-/* It was heard when it was another node's: what this node takes over with its share of the ring. */
+/*
+ * A request that this node takes over with its share of the ring, and that was heard when it was another
+ * node's.
+ */
 static void test_overheard(void **state)
 {
 	unsigned int number = flow_find(next_flow, 1);
@@ -211,7 +214,9 @@ static void test_overheard(void **state)
 	assert_int_equal(es_gather_count(in.gathers), 0);
 }
 
-/* Where this node gave it once is no news, when it has been another node's since. */
+/*
+ * The node to which this node gave a request once is no news, when the request has been another node's since.
+ */
 static void test_overheard_after_it_was_given(void **state)
 {
 	unsigned int number = given(POST);
@@ -251,7 +256,10 @@ static void test_overheard_of_a_slot_that_was_kept(void **state)
 	assert_int_equal(again(number, ES_FLOW_DOUBTFUL, POST), -1);
 }
 
-/* Its socket was to be made, and nothing is heard of it: what may be executed twice goes to another node. */
+/*
+ * The request's socket was to be made, and nothing is heard of it: a request that may be executed twice goes
+ * to another node.
+ */
 static void test_vanished(void **state)
 {
 	static const struct {
@@ -281,8 +289,8 @@ static void test_vanished(void **state)
 }
 
 /*
- * Its node has ended it unheard, and this one knows nothing of that: the messages say what must not be
- * executed twice.
+ * The request's node has ended it unheard, and this one knows nothing of that: the messages say what must not
+ * be executed twice.
  */
 static void test_ended_unheard(void **state)
 {
@@ -311,7 +319,7 @@ static void test_ended_unheard(void **state)
 	assert_true(es_cluster_is_target(cluster, &health, 2, in.now_ns));
 }
 
-/* Where nobody else is, the same node is asked once more. */
+/* If there is no other node, the same node is asked once more. */
 static void test_vanished_alone(void **state)
 {
 	unsigned int number = flow_find(next_flow, 1);

@@ -53,7 +53,7 @@ static void asks(unsigned int client, uint16_t *port)
 	es_handover_flush(in.sender);
 }
 
-/* The same again. */
+/* The client sends the same again. */
 static void repeats(unsigned int client, uint16_t port)
 {
 	port--;
@@ -248,7 +248,7 @@ static void drain(void)
 }
 
 /*
- * One whose requests all go to one node, and who gives them up before that gives one back, is given to
+ * A client whose requests all go to one node, and who gives them up before that gives one back, is given to
  * another one, too.
  */
 static void test_elsewhere(void **state)
@@ -300,7 +300,7 @@ static void test_asked_anew(void **state)
 	assert_int_equal(question(&m), second);
 }
 
-/* This node hears it after all: it is none any more. */
+/* This node hears the client after all: being unheard is not the client's own affair any more. */
 static void test_own_affair_ends(void **state)
 {
 	unsigned int client = next_client++;

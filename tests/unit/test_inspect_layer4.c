@@ -9,8 +9,8 @@
 static unsigned int client;
 
 /*
- * Another client whose connections this node inspects, of a service that nobody reads; the others take
- * handshakes alone, or not.
+ * Begins with another client, whose connections this node inspects, of a service that nobody reads; the
+ * others take handshakes alone, or not.
  */
 static void begin(int makes)
 {
@@ -159,7 +159,7 @@ static void test_bytes(void **state)
 	assert_int_equal(sent_to(&m), -1);
 }
 
-/* One of a version before makes nothing of an ACK alone. */
+/* A node of a version before makes nothing of an ACK alone. */
 static void test_older(void **state)
 {
 	struct message m;
@@ -252,8 +252,8 @@ static void test_anothers(void **state)
 }
 
 /*
- * Its node was lost with it: a client that has heard nothing may begin again elsewhere, unless the service
- * forbids that.
+ * The connection's node was lost with it: a client that has heard nothing may begin again elsewhere, unless
+ * the service forbids that.
  */
 static void test_lost(void **state)
 {

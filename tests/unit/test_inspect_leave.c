@@ -172,7 +172,7 @@ static void test_is_on_its_way(void **state)
 	assert_false(is_on_its_way());
 }
 
-/* It was too long ago: the client may have given up, and its port may be another connection's. */
+/* The request was too long ago: the client may have given up, and its port may be another connection's. */
 static void test_too_late(void **state)
 {
 	struct message m;
@@ -277,7 +277,7 @@ static enum es_handover_kind ask(unsigned int nth, unsigned int moves)
 	return m.h.kind;
 }
 
-/* The other node does not agree, and sends it back at once: it stays, for a second. */
+/* The other node does not agree, and sends the connection back at once: it stays, for a second. */
 static void test_back_at_once(void **state)
 {
 	(void)state;
@@ -294,7 +294,7 @@ static void test_back_at_once(void **state)
 	assert_int_equal(ask(4, 2), ES_HANDOVER_REQUEST);
 	assert_int_equal(in.count[ES_WORKER_moved], 2);
 	assert_int_equal(in.count[ES_WORKER_moved_locality], 2);
-	/* One that has been elsewhere meanwhile is none that came straight back. */
+	/* A connection that has been elsewhere meanwhile does not count as one that came straight back. */
 	in.now_ns += 10000000;
 	assert_int_equal(ask(7, 5), ES_HANDOVER_REQUEST);
 	assert_int_equal(in.count[ES_WORKER_came_back], 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Rules that need more of a request before they decide: it is gathered for them, they are asked again, and
- * told when it does not come. And one that refuses what came back.
+ * told when it does not arrive. And a rule that refuses what came back.
  */
 #include "cmocka_all.h"
 #include <earshot/plugin.h>
@@ -61,7 +61,10 @@ static void expect_segments(unsigned int count)
 #define POST	     HEAD("Content-Length: 20\r\n")
 #define LONG	     HEAD("Content-Length: 1000000\r\n")
 
-/* A rule wants more than the head: what comes is gathered, and the rule is asked again when it is enough. */
+/*
+ * A rule wants more than the head: further bytes are gathered, and the rule is asked again when they are
+ * enough.
+ */
 static void test_more(void **state)
 {
 	unsigned int number = flow_find(1, 1), at = sizeof(POST) - 1;
@@ -158,7 +161,7 @@ static void test_repeated_request_that_was_gathered_and_stayed(void **state)
 	repeat_what_stayed(1);
 }
 
-/* More does not come: the rule is told so, and what it then says counts. */
+/* No more arrives: the rule is told so, and its answer to that counts. */
 static void test_more_does_not_come(void **state)
 {
 	unsigned int number = flow_find(1, 1), at = sizeof(POST) - 1;
@@ -210,9 +213,7 @@ static void test_more_than_there_is_room(void **state)
 	assert_true(sent_to(&m) >= 0);
 }
 
-/*
- * Where no more can come, it is not waited for: behind the end of the request, and before the server's 100.
- */
+/* Nobody waits where no more can arrive: after the end of the request, and before the server's 100. */
 static void test_nothing_more_comes(void **state)
 {
 	static const struct {
@@ -287,7 +288,7 @@ static void test_more_than_the_client_may_send(void **state)
 	assert_int_equal(COUNT(gather_full), 1);
 }
 
-/* A rule that does not understand that no more comes has given a wrong answer, and the policy decides. */
+/* A rule that does not understand that no more arrives has given a wrong answer, and the policy decides. */
 static void test_more_for_ever(void **state)
 {
 	unsigned int number = flow_find(1, 1);

@@ -16,7 +16,7 @@ static struct es_conf_list list_of(const char *text)
 		.count = 1, .used = (unsigned int)strlen(text) + 1, .text = strdup(text)};
 }
 
-/* One that denies /secret/, or with @host that host. */
+/* Adds a rule that denies /secret/, or with @host that host. */
 static void rule_add(const char *host)
 {
 	conf->rules = calloc(1, sizeof(*conf->rules));
@@ -66,7 +66,7 @@ static void test_denied_after_a_pause(void **state)
 	assert_int_equal(es_gather_count(in.gathers), 0);
 }
 
-/* It has taken its first segment for lost, and sends nothing more before that is acknowledged. */
+/* The client has taken its first segment for lost, and sends nothing more before that is acknowledged. */
 static void test_a_client_that_waits(void **state)
 {
 	unsigned int number = flow_find(1, 1);
@@ -108,7 +108,7 @@ static void test_what_was_acknowledged(void **state)
 	inspect(number, ES_FLOW_NEW, 4, "/s"); /* a part of it, late */
 	inspect(number, ES_FLOW_NEW, 6, "ure HTTP/1.1\r\n");
 	assert_int_equal(given(), 0);
-	pass_ms(201); /* no rule is open, and the rest of the head does not come */
+	pass_ms(201); /* no rule is open, and the rest of the head does not arrive */
 	to = sent_to(&m);
 	assert_true(to >= 0);
 	assert_int_equal(m.h.kind, ES_HANDOVER_REQUEST);

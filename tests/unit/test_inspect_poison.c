@@ -150,7 +150,7 @@ static void test_refused(void **state)
 	assert_int_equal(asked(), 0);
 }
 
-/* Its second segment was it: what was gathered before goes, too, and in order. */
+/* The second segment was the poison: what was gathered before goes, too, and in order. */
 static void test_gathered(void **state)
 {
 	static const char first[] = "GET / HTTP/1.1\r\nHost: x\r\nX: ", second[] = "poison\r\n\r\n";
@@ -230,7 +230,7 @@ static void test_later_request(void **state)
 	assert_int_equal(asked(), 0);
 }
 
-/* It came back from a node that has no server: to another one, and nobody is asked. */
+/* A request that came back from a node without a server goes to another node, and nobody is asked. */
 static void test_came_back(void **state)
 {
 	unsigned int number = flow_find(1, 1);
@@ -247,7 +247,7 @@ static void test_came_back(void **state)
 	assert_int_equal(asked(), 0);
 }
 
-/* So many different ones in so short a time: the next request is perhaps another. */
+/* So many different poisons in so short a time: the next request is perhaps another. */
 static void test_storm(void **state)
 {
 	unsigned int number = flow_find(100, 1);

@@ -261,7 +261,7 @@ static void test_fin(void **state)
 	assert_int_equal(RSTS, 1);
 }
 
-/* Whoever has it, in whichever round, says so; who is not there says nothing. */
+/* A node that has the connection, in whichever round, says so; a node that is not there says nothing. */
 static void test_silence(void **state)
 {
 	unsigned int number = flow_find(1, 1);
@@ -286,7 +286,10 @@ static void test_silence(void **state)
 	assert_int_equal(RSTS, 0);
 }
 
-/* One message for many; who has some of them says which, and nobody is asked about those any more. */
+/*
+ * One message asks about many; a node that has some of them says which, and nobody is asked about those any
+ * more.
+ */
 static void test_many(void **state)
 {
 	unsigned int number = 0, numbers[ES_STRAYS_MANY + 1];
@@ -386,7 +389,7 @@ static void test_members(void **state)
 	}
 }
 
-/* One that has left since those were asked that are no members must still say so. */
+/* A node that has left since those were asked that are no members must still say so. */
 static void test_leaves_meanwhile(void **state)
 {
 	struct message m;
@@ -400,7 +403,7 @@ static void test_leaves_meanwhile(void **state)
 	assert_int_equal(RSTS, 1);
 }
 
-/* Its daemon has crashed, but its kernel goes on with what it has. */
+/* A node's daemon has crashed, but its kernel goes on with what it has. */
 static void test_away_but_alive(void **state)
 {
 	unsigned int number = flow_find(1, 1), other = flow_find(100, 1);

@@ -83,7 +83,9 @@ static void test_descriptor(void **state)
 	AT(es_plugin, metrics, 104);
 }
 
-/* The table of functions: one pointer after the other behind its header, in the order of their versions. */
+/*
+ * The table of functions: one pointer after the other following its header, in the order of their versions.
+ */
 static void test_host(void **state)
 {
 	static const size_t published[] = {

@@ -44,7 +44,7 @@ static int setup(void **test_state)
 	return 0;
 }
 
-/* A report of this node's own has come back that was sent at that time. */
+/* A report of this node's own has returned that was sent at that time. */
 static void back(unsigned long long sent_ns)
 {
 	const struct es_wire_load load = {.sent_ns = sent_ns};
@@ -88,7 +88,7 @@ static void test_left(void **test_state)
 /* As long ago as it takes: the lease that was given by a message of that time is over. */
 #define LONG_AGO_NS (LEASE_MS * 1000000ULL + 1000000)
 
-/* The lease runs out while nobody says anything, and this node's messages come back later. */
+/* The lease runs out while nobody says anything, and this node's messages return later. */
 static void lapse(void)
 {
 	back(es_clock_now_ns() - LONG_AGO_NS);
@@ -114,7 +114,7 @@ static void test_lapsed(void **test_state)
 	for (unsigned int i = 0; i < 3; i++)
 		back(sent_ns + i);
 	assert_false(holds());
-	back(es_clock_now_ns()); /* sent when those had come back: the token goes round */
+	back(es_clock_now_ns()); /* sent when those had returned: the token goes round */
 	assert_true(holds());
 	assert_false(m.must_end);
 }

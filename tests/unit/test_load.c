@@ -118,7 +118,7 @@ static void play(const struct world *w, struct error phase[PHASES])
 static void test_estimate(void **state)
 {
 	static const struct world worlds[] = {
-		{10000, 0.001, 0, 0.05, 0.60}, /* ten in hand, of a thousand that come between two reports */
+		{10000, 0.001, 0, 0.05, 0.60}, /* ten in hand, of 1000 that arrive between two reports */
 		{10000, 0.001, 1, 0.05, 0.60}, {3000, 0.010, 0, 0.02, 0.35}, {3000, 0.010, 1, 0.02, 0.35},
 		{1000, 0.100, 0, 0.01, 0.12},  {1000, 0.100, 1, 0.01, 0.12}, {300, 1.0, 0, 0.01, 0.05},
 		{60, 0.100, 0, 0.05, 0.50},
@@ -156,7 +156,7 @@ static void test_estimate(void **state)
 	}
 }
 
-/* @rate requests a second of @service_s each come in evenly, and are counted ten times a second. */
+/* @rate requests a second of @service_s each arrive evenly, and are counted ten times a second. */
 static unsigned int metered(struct es_load_meter *meter, unsigned long long *at_ns, unsigned long long *came,
 			    double rate, double service_s, double for_s)
 {
@@ -178,7 +178,7 @@ static void test_mean(void **state)
 
 	(void)state;
 	es_load_meter_add(&meter, 0, came, at_ns);
-	assert_int_equal(es_load_meter_mean_us(&meter), 0); /* nothing has come yet */
+	assert_int_equal(es_load_meter_mean_us(&meter), 0); /* nothing has arrived yet */
 	mean_us = metered(&meter, &at_ns, &came, 1000, 0.050, 3);
 	assert_in_range(mean_us, 48000, 52000);
 	/* Slower: after two seconds the new time counts for most. */
@@ -238,8 +238,8 @@ static void test_alone(void **state)
 }
 
 /*
- * One long answer makes the mean time long; what is sent behind it does not count for longer than it is in
- * hand.
+ * One long answer makes the mean time long; requests that are sent after it do not count for longer than they
+ * are in hand.
  */
 static void test_after_a_long_one(void **state)
 {

@@ -213,7 +213,7 @@ static void on_idle(void *ctx, unsigned int node, unsigned int idle)
 	idle_told = idle;
 }
 
-/* It goes to those that understand it. */
+/* The message goes to those nodes that understand it. */
 static void test_idle(void **state)
 {
 	static struct es_cluster here, there;
@@ -262,7 +262,7 @@ static void on_takes(void *ctx, unsigned int node, unsigned int packet_max, unsi
 	taken++;
 }
 
-/* The length says what the first version had; what is behind it is read all the same. */
+/* The length is that of the first version's message; what follows it is read all the same. */
 static void test_takes(void **state)
 {
 	static struct es_cluster here, there;

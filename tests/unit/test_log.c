@@ -114,7 +114,7 @@ static void test_socket(void **state)
 	close(ends[1]);
 }
 
-/* Whoever read it is gone: no signal, and the next reader is told. */
+/* The reader is gone: no signal, and the next reader is told. */
 static void test_reader_gone(void **state)
 {
 	int ends[2], before;

@@ -15,7 +15,7 @@ struct dialogue {
 	__u32 ack, tsecr;
 };
 
-/* Its SYN-ACK, as any node makes it. */
+/* Begins a dialogue: the client's SYN gets a SYN-ACK, as any node makes it. */
 static struct dialogue begin(struct world *w)
 {
 	struct es_ip_packet answer;
@@ -66,8 +66,8 @@ static void test_anything_else(void **state)
 }
 
 /*
- * In TIME_WAIT, a socket has got all; and the entry may stay for longer than it does: what comes is of
- * another connection.
+ * In TIME_WAIT, a socket has got all bytes; and the conntrack entry may stay for longer than the socket:
+ * segments that arrive are of another connection.
  */
 static void test_nobodys(void **state)
 {

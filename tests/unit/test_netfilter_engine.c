@@ -487,7 +487,7 @@ static unsigned long long counted(const struct world *w)
 	return values[ES_COUNT_other_not_mine];
 }
 
-/* Others come to their turn, and the thread ends when it is told to. */
+/* Others get their turn, and the thread ends when it is told to. */
 static void test_flood(void **state)
 {
 	const struct world *w = *state;

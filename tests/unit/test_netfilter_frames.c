@@ -104,7 +104,7 @@ static void test_the_kernel_takes_some_at_a_time(void **state)
 	assert_left_in_order(1, 5);
 }
 
-/* One that cannot leave keeps no other back. */
+/* A frame that cannot leave keeps no other back. */
 static void test_one_fails(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * That a request whose connection was made here, or may have been, is executed once: by no other node, and
- * not here again, however long ago it was, and whoever was not there to see it.
+ * A request whose connection was made here, or may have been, is executed once: by no other node, and not
+ * here again, however long ago it was, and whoever was not there to see it.
  */
 #include "cmocka_all.h"
 #include <errno.h>
@@ -15,7 +15,10 @@ static void later(struct world *w, __u32 ms)
 	w->node->now_ns += ms * 1000000ULL;
 }
 
-/* Time goes by, and the request comes again and again: nobody else may have it, nor is it made once more. */
+/*
+ * Time goes by, and the request is repeated again and again: nobody else may have it, nor is it made once
+ * more.
+ */
 static void assert_kept(struct world *w, struct letter *l)
 {
 	const size_t rebuilt = w->rebuilt.count;
@@ -30,7 +33,7 @@ static void assert_kept(struct world *w, struct letter *l)
 	assert_int_equal(counted(w, ES_COUNT_handover_vanished), 0);
 }
 
-/* It is over before anybody looks. */
+/* The connection is over before anybody looks. */
 static void test_over(void **state)
 {
 	struct world *w = *state;
@@ -140,7 +143,7 @@ static void test_noted_before(void **state)
 	assert_kept(w, &l);
 }
 
-/* Its SYN is on its way still: nothing is counted, and its copies are copies. */
+/* The connection's SYN is on its way still: nothing is counted, and the request's copies are copies. */
 static void test_being_made(void **state)
 {
 	struct world *w = *state;
@@ -165,8 +168,8 @@ static void test_being_made(void **state)
 }
 
 /*
- * Nothing has come of it after all: the next copy is another attempt; of those that come to nothing, the
- * request goes back.
+ * The attempt has come to nothing after all: the next copy is another attempt; if attempts keep coming to
+ * nothing, the request goes back.
  */
 static void test_comes_to_nothing(void **state)
 {

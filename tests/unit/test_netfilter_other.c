@@ -160,7 +160,7 @@ static void test_neighbour(void **state)
 	bytes[ES_NF_IP6_LEN + 3] ^= 1;
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_drop_malformed), 1);
-	/* From behind a router, and for an address of the node's own: the kernel's affair. */
+	/* A question from behind a router, or for an address of the node's own, is the kernel's affair. */
 	len = solicitation(bytes, &asker, &group, 100);
 	bytes[7] = 254;
 	assert_int_equal(put(w, bytes, len), ES_NF_ACCEPT);

@@ -138,10 +138,10 @@ static void test_handed_over(void **state)
 	assert_int_equal(w->rebuilt_options.mss, 1400);
 	es_nf_program_socket(&w->config, 0, &flow, &socket);
 	assert_memory_equal(&w->rebuilt_socket, &socket, sizeof(socket));
-	/* How far it came, in the client's numbers */
+	/* The number of bytes that it got, in the client's numbers */
 	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_HERE);
 	assert_int_equal(es_ntohl(answer(w).next_request_seq), ISN + 1 + 3);
-	/* The message comes again, and what is behind it; then it is over. */
+	/* The message is repeated, and the one after it; then the connection is over. */
 	put_letter(w, ES_HANDOVER_PROGRAM, BYTES, ID);
 	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_HERE);
 	put_letter(w, ES_HANDOVER_FOLLOW, BYTES, 0);
@@ -188,8 +188,8 @@ static void test_occupied(void **state)
 }
 
 /*
- * A SYN may come late: then it is here, and before that it is tried again, but never promised that it will
- * not be.
+ * A SYN may arrive late: then the connection is here, and before that it is tried again, but never promised
+ * that it will not be.
  */
 static void test_whether_there_is_one_is_unsure(void **state)
 {

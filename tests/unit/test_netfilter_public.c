@@ -94,7 +94,7 @@ static void test_request_goes_to_the_inspector(void **state)
 	assert_int_equal(w->framed.count, 0);
 }
 
-/* Ethernet pads short frames: what is behind the IP packet is no part of it. */
+/* Ethernet pads short frames: bytes after the IP packet are no part of it. */
 static void test_padding_goes_nowhere(void **state)
 {
 	struct world *w = *state;
@@ -242,8 +242,8 @@ static void test_given_is_remembered(void **state)
 }
 
 /*
- * Whose SYN was heard has no socket here but one that was made here, and what was made is known; of others,
- * the kernel is asked.
+ * A connection whose SYN was heard has no socket here but one that was made here, and what was made is known;
+ * about others, the kernel is asked.
  */
 static void test_what_was_made_is_known(void **state)
 {
@@ -481,7 +481,7 @@ static void test_options_of_ip(void **state)
 	assert_int_equal(counted(w, ES_COUNT_drop_malformed), 1);
 }
 
-/* A segment behind @n headers of @kind. Returns its length. */
+/* A segment after @n headers of @kind. Returns its length. */
 static size_t behind(uint8_t *bytes, uint8_t kind, size_t n)
 {
 	uint8_t plain[256];
@@ -498,7 +498,7 @@ static size_t behind(uint8_t *bytes, uint8_t kind, size_t n)
 }
 
 /*
- * Behind options there may be a SYN; what is behind anything else, only its target is told
+ * After options there may be a SYN; what follows any other header, only its target is told
  * (kmod/core/headers.h).
  */
 static void test_headers(void **state)
@@ -542,8 +542,8 @@ static size_t link_local_segment(uint8_t *bytes, __u32 seq, __u32 ack, __u8 flag
 }
 
 /*
- * Its socket would belong to the tun device. It hears so at once, and no connection of its is made in any
- * other way either.
+ * The client's socket would belong to the tun device. The client hears so at once, and no connection of its
+ * own is made in any other way either.
  */
 static void test_link_local_client(void **state)
 {

@@ -13,17 +13,14 @@ static void later(struct world *w, __u32 ms)
 	w->node->now_ns += ms * 1000000ULL;
 }
 
-/* Nothing has come of an attempt, and for as long as @withdrawn is so, nothing will. */
+/* An attempt has come to nothing, and will make nothing for as long as @withdrawn is so. */
 static void swallow(struct world *w)
 {
 	w->rebuild_rc = -ETIMEDOUT;
 	w->withdrawn = ISN + 1;
 }
 
-/*
- * A request of which nothing comes, @tries times within a second, and that comes again when the second is
- * over.
- */
+/* A request that comes to nothing @tries times within a second, and is repeated when the second is over. */
 static void begin(struct world *w, struct letter *l, size_t tries)
 {
 	ring_give(w, OTHER);
@@ -38,7 +35,10 @@ static void begin(struct world *w, struct letter *l, size_t tries)
 	assert_int_equal(w->sent.count, 0);
 }
 
-/* Time goes by, and the request comes again and again: nobody else may have it, nor is it made once more. */
+/*
+ * Time goes by, and the request is repeated again and again: nobody else may have it, nor is it made once
+ * more.
+ */
 static void assert_kept(struct world *w, struct letter *l)
 {
 	const size_t rebuilt = w->rebuilt.count;
@@ -77,7 +77,10 @@ static void test_given_back(void **state)
 	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
 }
 
-/* Where nobody else is, it comes here again under its next number, and is tried for a second once more. */
+/*
+ * If there is no other node, the request arrives here again under its next number, and is tried for a second
+ * once more.
+ */
 static void test_comes_here_again(void **state)
 {
 	struct world *w = *state;
@@ -99,7 +102,10 @@ static void test_comes_here_again(void **state)
 	assert_int_equal(counted(w, ES_COUNT_handover_vanished), 2);
 }
 
-/* The SYN has come in late, or `conntrack -F` has taken the entry: nobody knows, and it is tried again. */
+/*
+ * The SYN has arrived late, or `conntrack -F` has taken the entry: nobody knows, and the request is tried
+ * again.
+ */
 static void test_not_certain(void **state)
 {
 	struct world *w = *state;
@@ -122,7 +128,7 @@ static void test_not_certain(void **state)
 	assert_kept(w, &l);
 }
 
-/* An attempt of which something may have come: the second begins anew. */
+/* An attempt that may have made something: the second begins anew. */
 static void test_something_came(void **state)
 {
 	static const int others[] = {-ENOBUFS, -ECONNREFUSED, -EADDRINUSE, -ENOMEM};
@@ -162,7 +168,10 @@ static void test_made_late_and_over(void **state)
 	assert_kept(w, &l);
 }
 
-/* A new daemon has forgotten for how long nothing has come of it: it is tried for a second more. */
+/*
+ * A new daemon has forgotten for how long attempts have come to nothing: the request is tried for a second
+ * more.
+ */
 static void test_new_daemon(void **state)
 {
 	struct world *w = *state;

@@ -40,7 +40,7 @@ static void test_request(void **state)
 	assert_memory_equal(w->injected.bytes[1], l.packet, l.packet_len);
 	assert_int_equal(counted(w, ES_COUNT_handover_follow), 1);
 
-	/* Its connection is over: nothing more comes of the same request. */
+	/* The request's connection is over: nothing more is made of the same request. */
 	w->found = (struct es_nf_found){.listening = 1};
 	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET / HTTP/1.1\r\n\r\n");
 	letter_put(w, &l, 1);
@@ -227,7 +227,7 @@ static void asked(struct world *w, __u32 *ret_seq, __u32 *ret_ack)
 	*ret_ack = es_get_be32(packet + 8);
 }
 
-/* Where the kernel knows it, and so its numbers, its client is asked for it first, twice. */
+/* If the kernel knows the older connection, and so its numbers, its client is asked for it first, twice. */
 static void test_an_older_connection_is_asked_for(void **state)
 {
 	struct world *w = *state;
@@ -267,7 +267,7 @@ static void test_an_older_connection_is_asked_for(void **state)
 	assert_int_equal(w->rebuilt.count, 0);
 }
 
-/* Where the inspector takes nothing, its client is not held to have been asked. */
+/* If the inspector takes nothing, the client is not held to have been asked. */
 static void test_nobody_can_ask_for_an_older_connection(void **state)
 {
 	struct world *w = *state;

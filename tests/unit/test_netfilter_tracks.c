@@ -153,7 +153,7 @@ static void test_the_next_request_is_the_inspectors(void **state)
 	assert_int_equal(record.requests, 7);
 	assert_int_equal(record.moves, 2);
 	assert_int_equal(record.options.mss, 1400);
-	/* And what is behind it; and the end. */
+	/* And the segments after it; and the end. */
 	say(w, NEXT + (__u32)strlen(REQUEST), BEHIND, 0, "more");
 	assert_int_equal(told(w).kind, ES_RECORD_LATER);
 	say(w, NEXT + (__u32)strlen(REQUEST) + 4, BEHIND, ES_TCP_FIN, "");
@@ -161,7 +161,7 @@ static void test_the_next_request_is_the_inspectors(void **state)
 	assert_int_equal(w->injected.count, 0);
 }
 
-/* A large response, a chunk at a time; what was lost on its way comes again. */
+/* A large response, a chunk at a time; what was lost on its way is repeated. */
 static void test_responses(void **state)
 {
 	struct world *w = *state;
@@ -304,7 +304,7 @@ static void test_stays(void **state)
 	assert_int_equal(the_track(w)->requests, 8);
 	assert_int_equal(the_track(w)->next_request_seq, NEXT + strlen(REQUEST));
 	assert_int_equal(the_track(w)->response.phase, ES_RESPONSE_STATUS);
-	/* It comes again: the socket has it already. */
+	/* The message is repeated: the socket has it already. */
 	tell(w, ES_HANDOVER_STAY);
 	assert_int_equal(the_track(w)->requests, 8);
 	assert_int_equal(w->proven, 0); /* nobody asks */
@@ -505,7 +505,7 @@ static void test_more_than_there_is_room_for(void **state)
 		assert_int_equal(es_nf_connection_find(sets, hash ^ i)->first_seq, i);
 }
 
-/* A daemon that comes behind one that died in the middle of a move. */
+/* A daemon that follows one that died in the middle of a move. */
 static void test_next_daemon(void **state)
 {
 	struct world *w = *state;

@@ -186,7 +186,7 @@ static void test_second_half(void **state)
 	assert_int_equal(server_says(w, ISN + 21, ES_TCP_ACK, 100), ES_NF_ACCEPT);
 }
 
-/* Whoever was kept from it is told, when there was time enough for another answer. */
+/* A client that was kept from its answer is told, when there was time enough for another answer. */
 static void test_acknowledged(void **state)
 {
 	struct world *w = *state;
@@ -401,7 +401,8 @@ static void count_one(void *ctx, const struct es_connection_entry *entry)
 }
 
 /*
- * Nobody has its socket yet: it is told of, as it may come, and nothing that its client says comes between.
+ * Nobody has the connection's socket yet: the others are told of the connection, as the socket may still be
+ * made, and no segment of its client gets in between.
  */
 static void test_being_made(void **state)
 {

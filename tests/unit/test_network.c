@@ -34,7 +34,7 @@ static void disable_ipv6(int value)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* Where it is off, the node does not start for a service that has an address of it, and says why. */
+/* If IPv6 is off, the node does not start for a service that has an IPv6 address, and says why. */
 static void test_ipv6_is_off(void **state)
 {
 	struct es_conf *conf;

@@ -71,7 +71,7 @@ static void test_forgotten_when_the_connection_leaves(void **state)
 	assert_false(es_nf_copies_has(*state, &f, 1, 2, THE_TIME));
 }
 
-/* However many come, the table does not grow, and the last ones are there. */
+/* However many arrive, the table does not grow, and the last ones are there. */
 static void test_a_flood(void **state)
 {
 	unsigned int last = 100000;

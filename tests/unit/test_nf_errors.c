@@ -12,7 +12,7 @@
 
 #define SHIFT  (-70000)
 #define SEQ    1000u /* as the client knows it */
-#define QUOTED 60    /* bytes of TCP and behind */
+#define QUOTED 60    /* bytes of TCP and after it */
 
 static size_t ip_len(int is_v6)
 {

@@ -209,7 +209,10 @@ static void test_all_at_once(void **state)
 	assert_int_equal(restore_all(*state, &ct), 0);
 }
 
-/* One begins while another one is under way: all are looked at that were missing when it began. */
+/*
+ * A new look at all flows begins while one is under way: all are looked at that were missing when the new one
+ * began.
+ */
 static void test_all_again(void **state)
 {
 	struct es_nf_conntrack ct = {};
@@ -223,7 +226,7 @@ static void test_all_again(void **state)
 	assert_int_equal(restore_all(*state, &ct), FLOWS);
 }
 
-/* Between turns, connections come, go and end, and the table grows. */
+/* Between turns, connections begin, go and end, and the table grows. */
 static void test_turns(void **state)
 {
 	struct es_nf_conntrack ct = {};
@@ -364,7 +367,7 @@ static void test_one_that_is_over_costs_one_question(void **state)
 	assert_int_equal(es_nf_kept_count(*state), 0);
 }
 
-/* Its entry has yet the time of a handshake, when the kernel tells of it. */
+/* The connection's entry still has the time of a handshake when the kernel tells of it. */
 static void test_what_the_kernel_told_while_it_was_made(void **state)
 {
 	struct es_nf_conntrack ct = {.established_s = 7200};

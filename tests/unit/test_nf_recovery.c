@@ -149,7 +149,7 @@ static void test_what_is_not(void **state)
 	es_nf_recovery_close(&r);
 }
 
-/* Whose packet comes need not wait for his turn. */
+/* A flow whose packet arrives need not wait for its turn. */
 static void test_hurry(void **state)
 {
 	const struct es_flow first = flow(0), last = flow(KNOWN - 1),

@@ -178,7 +178,7 @@ static void test_syn(void **state)
 		assert_int_equal(syn.seg.tsval, r.options.tstamp_ok ? 0x01020304 : 0);
 		assert_int_equal(syn.seg.tsecr,
 				 r.options.tstamp_ok ? 0xf1f2f3f4 + ES_REBUILD_CLOCK_AHEAD_MS : 0);
-		/* It has come the same way as the request, and has no ECN of its own. */
+		/* It has arrived the same way as the request, and has no ECN of its own. */
 		assert_int_equal(out[is_v6 ? 7 : 8], 33);
 		assert_int_equal(out[1] & (is_v6 ? 0x30 : 0x03), 0);
 		assert_int_equal(out[1] & (is_v6 ? 0x0f : 0xfc), is_v6 ? 0x0c : 0xb0);
@@ -321,7 +321,9 @@ static void test_resets_that_leave(void **state)
 	}
 }
 
-/* Whoever may have more to send, a body, a second request or the rest of this one, is not made to wait. */
+/*
+ * A client that may have more to send, a body, a second request or the rest of this one, is not made to wait.
+ */
 static void test_is_all(void **state)
 {
 	static const struct {

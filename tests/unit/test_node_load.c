@@ -26,7 +26,9 @@ static void test_stall(void **state)
 	assert_int_equal(load.disk, 0);
 }
 
-/* The busiest disk counts; a partition is not added to its disk, and one that comes later did nothing yet. */
+/*
+ * The busiest disk counts; a partition is not added to its disk, and one that appears later did nothing yet.
+ */
 static void test_disks(void **state)
 {
 	char first[] = "   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"

@@ -102,7 +102,7 @@ static void test_counted_and_told(void **state)
 	assert_int_equal(told.words, 1);
 }
 
-/* One that asks for the status alone is not told. */
+/* A response of which the status alone is asked for is not told. */
 static void test_status_only(void **state)
 {
 	const struct es_response_entry entry = {

@@ -45,7 +45,7 @@ static void test_a_life(void **state)
 			assert_true(has(table, FLOW, 1, at));
 			assert_true(has(table, FLOW, 1, at + LIFE_S));
 			assert_false(has(table, FLOW, 1, at + 2 * LIFE_S));
-			/* The words that are out of date do not come between. */
+			/* Words that are out of date do not get in between. */
 			note(table, FLOW, 1, at + 2 * LIFE_S);
 			assert_true(has(table, FLOW, 1, at + 3 * LIFE_S));
 			note(table, FLOW, 1, at + 10 * LIFE_S);
@@ -100,7 +100,7 @@ static void test_bits_stay_in_their_word(void **state)
 	assert_true(es_overheard_bit(~0u) == 1ULL << (ES_OVERHEARD_BITS - 1));
 }
 
-/* A SYN is remembered for as long as its cookie is good, whenever it came. */
+/* A SYN is remembered for as long as its cookie is good, whenever the SYN arrived. */
 static void test_syns(void **state)
 {
 	const struct es_tcp_options o = {.mss = 1460};

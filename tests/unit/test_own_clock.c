@@ -107,7 +107,7 @@ static void test_outrun(void **state)
 	assert_true(clock.number_ns == WALL);
 	assert_int_equal(es_own_clock_outrun(&clock, WALL + NOW + (__u64)(60 * S), NOW), 1);
 	assert_true(clock.number_ns > WALL + (__u64)(60 * S) && clock.wall_ns == WALL);
-	/* Once: now they are behind. */
+	/* Only once: then the heard number is behind this life's numbers. */
 	assert_int_equal(es_own_clock_outrun(&clock, WALL + NOW + (__u64)(60 * S), NOW), 0);
 	es_own_clock_look(&clock, WALL, NOW, HOLD);
 	assert_true(clock.number_ns > WALL + (__u64)(60 * S));

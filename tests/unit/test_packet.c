@@ -115,7 +115,7 @@ static void test_parse(void **state)
 	assert_int_equal(packet.seg.len, 5);
 }
 
-/* Put an extension header of @units * 8 bytes behind the IPv6 header; returns the packet's new length. */
+/* Put an extension header of @units * 8 bytes after the IPv6 header; returns the packet's new length. */
 static size_t extend(uint8_t *p, size_t len, uint8_t type, unsigned int units)
 {
 	size_t more = units * 8;

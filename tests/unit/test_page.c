@@ -213,7 +213,7 @@ static void test_matrix(void **state)
 	assert_int_equal(count("<dl>"), 4); /* none of the node that is absent */
 }
 
-/* Steps of different length, and words that are old, come to stand where they belong. */
+/* Steps of different length, and words that are old, are put where they belong. */
 static void test_charts(void **state)
 {
 	(void)state;
@@ -230,7 +230,7 @@ static void test_charts(void **state)
 	expect("Errors a second <small>at most 2.0/s</small>");
 	expect("<path class=\"line c0 d0\" d=\"M116 100L118 100L119 50\"/><path class=\"line c1 d0\" "
 	       "d=\"M117 0L118 0\"/>");
-	/* Where none came, there is no time. */
+	/* Where no request arrived, there is no time. */
 	expect("99 % within <small>at most 8.0 ms</small>");
 	expect("<path class=\"line c0 d0\" d=\"M117 60h1M119 20h1\"/><path class=\"line c1 d0\" d=\"\"/>");
 	assert_int_equal(count("<figure>"), 3); /* all services are the one */
@@ -259,7 +259,7 @@ static void test_set_by_hand(void **state)
 	assert_int_equal(count("<script"), 1);
 }
 
-/* Times of the last seconds; where none came, none. */
+/* Times of the last seconds; where no request arrived, none. */
 static void test_times(void **state)
 {
 	(void)state;

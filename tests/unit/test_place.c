@@ -51,7 +51,8 @@ static void test_well(void **state)
 }
 
 /*
- * Where something else tells how the node is, no time ends it; but that others go does, and that it is well.
+ * Where something else tells how the node is, no time ends its being out; but the news that others go does,
+ * and the news that it is well.
  */
 static void test_no_time(void **state)
 {

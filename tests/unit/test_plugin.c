@@ -53,7 +53,7 @@ static void test_answers(void **state)
 	end();
 }
 
-/* Whoever wants more for ever gets what there is, and no more. */
+/* A plugin that wants more for ever gets what there is, and no more. */
 static void test_more(void **state)
 {
 	static const char text[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -195,7 +195,7 @@ static void test_content(void **state)
 	end();
 }
 
-/* It says why, and leaves no trace. */
+/* `earshot explain` says why, and leaves no trace. */
 static void test_explain(void **state)
 {
 	(void)state;
@@ -241,8 +241,10 @@ static void test_reload(void **state)
 	end();
 }
 
-/* The loader knows objects by their paths: another file is another object, however descriptors' numbers come
- * again. */
+/*
+ * The loader knows objects by their paths: another file is another object, even if descriptors' numbers
+ * recur.
+ */
 static void test_reload_other_file(void **state)
 {
 	struct es_plugins *old;

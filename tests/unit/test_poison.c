@@ -158,7 +158,7 @@ static void test_note(void **state)
 	assert_int_equal(poisons.until_ns, NOW_NS + ES_POISON_HOLD_NS);
 }
 
-/* It never grows: the oldest goes. */
+/* The list of poisons never grows: the oldest goes. */
 static void test_bound(void **state)
 {
 	(void)state;

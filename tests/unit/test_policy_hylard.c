@@ -13,7 +13,7 @@ static int get(struct world *w, unsigned int size_bytes, int current)
 	return world_route(w, &request);
 }
 
-/* One node, whatever its load, from the threshold on. */
+/* From the threshold on, one node, whatever its load. */
 static void test_large(void **state)
 {
 	struct world w;

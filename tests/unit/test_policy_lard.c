@@ -75,7 +75,7 @@ static void test_lard_weights(void **state)
 	world_fini(&w);
 }
 
-/* Its node may not be given it: the least loaded takes its place. */
+/* The content's node may not be given the request: the least loaded takes its place. */
 static void test_lard_away(void **state)
 {
 	struct es_request_view request = world_get("/a");

@@ -133,7 +133,7 @@ static void test_window(void **state)
 	world_fini(&w);
 }
 
-/* Windows follow one another, whenever requests come; and a dry run leaves them where they are. */
+/* Windows follow one another, whenever requests arrive; and a dry run leaves them where they are. */
 static void test_window_begins(void **state)
 {
 	struct es_request_view request = world_get("/other");
@@ -155,7 +155,7 @@ static void test_window_begins(void **state)
 	}
 }
 
-/* A slot is not free: what comes late takes over a count, and does not profit from it. */
+/* A slot is not free: content that arrives late takes over a count, and does not profit from it. */
 static void test_late(void **state)
 {
 	struct world w;

@@ -82,7 +82,7 @@ static void test_much(void **state)
 	assert_int_equal(WEXITSTATUS(r.status), 4); /* what nobody keeps is read, so it comes to its end */
 }
 
-/* It and what it has started, which has the pipes open. */
+/* The late program is ended, and what it has started, which has the pipes open. */
 static void test_late(void **state)
 {
 	struct result r = run_script("sleep 1000 & echo $!; wait", 0.3);
@@ -109,7 +109,7 @@ static void test_late(void **state)
 	assert_int_not_equal(kill(pid, 0), 0);
 }
 
-/* One that ends leaves a process behind, which has the pipes open still. */
+/* A program that ends leaves a process behind, which has the pipes open still. */
 static void test_left_behind(void **state)
 {
 	struct result r = run_script("sleep 1000 & echo $!", 60);

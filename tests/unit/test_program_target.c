@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program's handover at its target: each answer, and worlds in which messages come late, twice, in any
+ * A program's handover at its target: each answer, and worlds in which messages arrive late, twice, in any
  * order or never: one socket is made at most, and none after CANCELLED.
  */
 #include "cmocka_all.h"

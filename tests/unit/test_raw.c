@@ -60,7 +60,7 @@ static void goes_to_its_client(int family)
 	socklen_t mark_len = sizeof(unsigned int);
 	unsigned int mark = 0;
 	struct es_raw raw;
-	size_t len, header = family == AF_INET ? 0 : 40; /* IPv6 sockets get what is behind the header */
+	size_t len, header = family == AF_INET ? 0 : 40; /* IPv6 sockets get what is after the header */
 
 	assert_true(fd >= 0);
 	assert_int_equal(es_raw_open(&raw), 0);

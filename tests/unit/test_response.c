@@ -10,7 +10,7 @@ struct response_case {
 	const char *name;
 	const char *in;
 	enum es_response_phase phase; /* after all of it */
-	int rest;		      /* bytes behind the end of the response */
+	int rest;		      /* bytes after the end of the response */
 	int is_head;
 };
 

@@ -99,7 +99,7 @@ static void test_golden_table(void **state)
 	es_ring_free(&ring);
 }
 
-/* A flow's node is the same on the exact ring and in the table, also just before and behind each point. */
+/* A flow's node is the same on the exact ring and in the table, also just before and after each point. */
 static void test_flow_position(void **state)
 {
 	const struct es_ring_point *points;

@@ -395,7 +395,7 @@ static void test_one_begins_anew(void **state)
 	assert_int_equal(nodes[2].commits, 0);
 }
 
-/* It has switched, and the new configuration ends its daemon: nobody may say that all are as before. */
+/* The node has switched, and the new configuration ends its daemon: nobody may say that all are as before. */
 static void test_one_begins_anew_with_it(void **state)
 {
 	(void)state;
@@ -477,7 +477,7 @@ static void test_old_version(void **state)
 	assert_values(1, 1, 1);
 }
 
-/* One after the other, while all others serve; whoever leads is the last, and is not told. */
+/* Nodes restart one after the other, while all others serve; the leader is the last, and is not told. */
 static void test_restarts(void **state)
 {
 	(void)state;
@@ -500,7 +500,7 @@ static void test_restarts(void **state)
 	}
 }
 
-/* Those that need it; and none, where nobody has asked for it. */
+/* The nodes that need a restart do; and none, where nobody has asked for it. */
 static void test_restarts_where_needed(void **state)
 {
 	(void)state;
@@ -515,7 +515,7 @@ static void test_restarts_where_needed(void **state)
 	assert_int_equal(nodes[2].restarts, 1);
 }
 
-/* The first that does not come back is the last that went. */
+/* The first node that does not return is the last one that was restarted. */
 static void test_restart_fails(void **state)
 {
 	(void)state;
@@ -530,7 +530,7 @@ static void test_restart_fails(void **state)
 	assert_int_equal(nodes[0].leader.node[2].state, ES_ROLLOUT_SWITCHED);
 }
 
-/* One that does not serve keeps all others from being restarted. */
+/* A node that does not serve keeps all others from being restarted. */
 static void test_one_does_not_serve(void **state)
 {
 	(void)state;

@@ -34,7 +34,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Both had F1; then one was away. */
+/* Both members had F1; then one was away. */
 static void one_is_away(void)
 {
 	roll(&a, 1, F0, F1);
@@ -99,8 +99,8 @@ static void test_apart(void **state)
 }
 
 /*
- * The members have gone back to F1 by a rollout: of two that have both files the one with fewer rollouts is
- * behind.
+ * The members have gone back to F1 by a rollout: of two members that have both files, the one with fewer
+ * rollouts is behind.
  */
 static void test_back_by_rollout(void **state)
 {

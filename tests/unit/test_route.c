@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Where a request goes before and behind the policy: what it is for, rules, backup nodes, and when no node is
+ * Where a request goes before and after the policy: what it is for, rules, backup nodes, and when no node is
  * a target.
  */
 #include "route_world.h"
@@ -294,7 +294,7 @@ static void test_suspended_before_none(void **state)
 	request.attempts = 4;
 	assert_int_equal(es_route_fallback(router, 0, &request, 20), -1);
 	request.attempts = 0;
-	/* One that wants no more comes behind those that do; but before those that are not asked. */
+	/* A node that wants no more is chosen after those that do; but before those that are not asked. */
 	es_health_set_state(&health, 2, ES_NODE_DRAINING);
 	assert_int_equal(es_route_fallback(router, 0, &request, 20), 1);
 	for (unsigned int n = 0; n < 4; n++)

@@ -35,7 +35,7 @@ static void test_wait(void **state)
 	assert_false(waits("GET /a", NULL)); /* it refuses nothing */
 	with("rule r { path = \"/a/\"  deny = yes }");
 	assert_true(waits("GET /a", NULL));
-	assert_true(waits("GET /b", NULL)); /* more of the path may come, as in /b/../a/ */
+	assert_true(waits("GET /b", NULL)); /* more of the path may follow, as in /b/../a/ */
 	assert_false(waits("GET /b HTTP/1.1\r\n", NULL));
 	assert_false(waits("GET /a/ HTTP/1.1\r\nHo", NULL)); /* it is refused already */
 	with("rule r { service = api  path = \"/a/\"  deny = yes }");

@@ -145,7 +145,7 @@ static void test_route_drained(void **state)
 	assert_int_equal(with_value("A.n2"), ES_RULES_PASS);
 }
 
-/* A rule of another kind behind it says where such a session goes while its node is away. */
+/* A rule of another kind after it says where such a session goes while its node is away. */
 static void test_route_then_value(void **state)
 {
 	int of[40];

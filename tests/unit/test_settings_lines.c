@@ -89,7 +89,7 @@ static const char must[] = "=protocol=3\n"
 			   "=location.6./y/=f7174cf48380c986\n"
 			   "=rules=aefe2b1c273b6aa3\n";
 
-/* Those with '~' that the version before tells, too: more may come. */
+/* The lines with '~' that the version before tells, too: more may follow. */
 static const char should[] =
 	"~datapath.mac=unicast:02bf0a4d0064\n"
 	"~datapath.fallback_after_ms=1000\n"

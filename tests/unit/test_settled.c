@@ -100,8 +100,8 @@ static void test_refused(void **state)
 }
 
 /*
- * Its server may have executed it: whoever asks for another socket is to know that, for as long as anybody
- * can ask.
+ * The server may have executed the request: whoever asks for another socket is to know that, for as long as
+ * anybody can ask.
  */
 static void test_ended(void **state)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Files as the simulator gets them: compressed by gzip, plain text behind that and before it, cut off,
+ * Files as the simulator gets them: compressed by gzip, plain text after that and before it, cut off,
  * damaged, and everything that is no access log and must be called by its name.
  */
 #include "cmocka_all.h"

@@ -248,7 +248,7 @@ static void test_takes(void **state)
 	}
 }
 
-/* One that listens on one address takes nothing that is for another. */
+/* A socket that listens on one address takes nothing that is for another. */
 static void test_takes_its_address(void **state)
 {
 	struct es_addr a = ways[1].to, other = a;

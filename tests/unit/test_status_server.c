@@ -116,7 +116,7 @@ static unsigned int begin(const char *allow)
 	return begin_as(allow, &no_names);
 }
 
-/* All that comes for a request; "" if nothing does. */
+/* All that is answered to a request; "" if nothing does. */
 static char *answer(unsigned int port, const char *request, char *text, size_t size)
 {
 	const union es_sockaddr at = es_sockaddr_of(&loopback, port);
@@ -197,7 +197,7 @@ static void test_nobody_answers(void **state)
 	expect(GET(port, "/metrics"), "HTTP/1.1 503");
 	assert_true(es_clock_now_ns() - began_ns - first_ns < ES_STATUS_WAIT_MS * 1000000ULL / 2);
 	gives = 1;
-	give(NULL); /* it comes late */
+	give(NULL); /* it arrives late */
 	expect(GET(port, "/metrics"), "plain");
 	end();
 }

@@ -204,7 +204,7 @@ static void test_wrong_message(void **state)
 	assert_int_equal(parse((const uint8_t *)"GET / HTTP/1.1\r\n", 16, &h), ES_TLS_NONE);
 }
 
-/* A long list is cut behind a whole name. */
+/* A long list is cut after a whole name. */
 static void test_long_alpn(void **state)
 {
 	struct hello e = {.len = 0}, whole;

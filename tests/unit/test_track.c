@@ -40,7 +40,7 @@ static void test_request(void **state)
 	expect(t, segment(), NEXT, 1, ES_TRACK_DELIVER, ES_PIN_none);
 }
 
-/* Urgent data may be any byte behind the segment's first: the next request's, too. */
+/* Urgent data may be any byte after the segment's first: the next request's, too. */
 static void test_urgent(void **state)
 {
 	struct es_segment seg = segment();
@@ -57,7 +57,7 @@ static void test_urgent(void **state)
 	expect(track(), seg, NEXT - 100, 1, ES_TRACK_DELIVER, ES_PIN_none);
 }
 
-/* The client closes its side: with a request, between two, and behind one that the inspector has. */
+/* The client closes its side: with a request, between two, and after one that the inspector has. */
 static void test_half_close(void **state)
 {
 	const struct es_track_socket s = socket_of(NEXT);
@@ -328,7 +328,7 @@ static void test_load(void **state)
 		{ES_TCP_STATE_ESTABLISHED, ES_RESPONSE_DONE, 0, 0},
 		{ES_TCP_STATE_CLOSE_WAIT, ES_RESPONSE_LINE, 0, 7}, /* the client may want it all the same */
 		{ES_TCP_STATE_CLOSE_WAIT, ES_RESPONSE_DONE, 0, 0},
-		{ES_TCP_STATE_FIN_WAIT1, ES_RESPONSE_BODY, 1, 7}, /* written, and closed behind it */
+		{ES_TCP_STATE_FIN_WAIT1, ES_RESPONSE_BODY, 1, 7}, /* written, and closed after it */
 		{ES_TCP_STATE_FIN_WAIT1, ES_RESPONSE_UNTIL_CLOSE, 1, 7},
 		{ES_TCP_STATE_FIN_WAIT1, ES_RESPONSE_UNTIL_CLOSE, 0, 0},
 		{ES_TCP_STATE_FIN_WAIT1, ES_RESPONSE_STATUS, 0, 0},

@@ -199,7 +199,7 @@ static void test_leaving_races(void **state)
 	seg = segment();
 	seg.seq -= 10; /* likewise: some of it is old */
 	play(seg, &left, &stayed);
-	seg = segment(); /* comes again: for the inspector */
+	seg = segment(); /* repeated: for the inspector */
 	stayed = 0;
 	play(seg, &left, &stayed);
 	seg.len = 0;

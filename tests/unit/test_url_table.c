@@ -83,7 +83,7 @@ static void test_not_normalized(void **state)
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		assert_int_equal(es_url_path_normalize(paths[i], strlen(paths[i]), &path), -EINVAL);
 	assert_int_equal(es_url_path_normalize("/a\0b", 4, &path), -EINVAL);
-	/* The digits behind the end are not looked at. */
+	/* The digits after the end are not looked at. */
 	assert_int_equal(es_url_path_normalize("/%61", 3, &path), -EINVAL);
 }
 

@@ -96,7 +96,7 @@ static void test_most_clients(void **state)
 	assert_false(is_bad_after(&w, 0));
 }
 
-/* It goes, tries again, and goes for longer; what was told before it went is no reason. */
+/* The node goes, tries again, and goes for longer; what was told before it went is no reason. */
 static void test_goes(void **state)
 {
 	struct world w = {.now_ms = 5000};

@@ -6,7 +6,7 @@
 #include "kmod/core/track.h"
 
 #define NEXT 5000u /* where the next request starts */
-#define ACK  9000u /* behind the last byte of the response */
+#define ACK  9000u /* after the last byte of the response */
 
 /* A connection on which one request is answered. */
 static inline struct es_track track(void)
@@ -19,7 +19,7 @@ static inline struct es_track track(void)
 
 #define WND 65535u
 
-/* Its socket, which expects @rcv_nxt, and all of whose bytes the client has acknowledged. */
+/* The connection's socket, which expects @rcv_nxt, and all of whose bytes the client has acknowledged. */
 static inline struct es_track_socket socket_of(__u32 rcv_nxt)
 {
 	struct es_track_socket s = {
