@@ -131,7 +131,7 @@ def test_example_values(tmp_path):
 def test_key_reference(tmp_path):
     """Both are what the table of keys says, and change with it; a key that lacks something is named."""
     tool = "inspector/config/key_reference.py"
-    for path in [tool, "inspector/config/config.h", "inspector/urls/url_table.h", "kmod/core/abi.h", "docs/man/earshot.conf.5.scd",
+    for path in [tool, "inspector/config/config.h", "inspector/policy/url_info.h", "kmod/core/abi.h", "docs/man/earshot.conf.5.scd",
                  "conf/earshot.conf.example", *(f"inspector/config/keys_{part}.c" for part in ("cluster", "service", "rules"))]:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(os.path.join(SOURCE, path), tmp_path / path)
