@@ -29,7 +29,7 @@ void es_observed_response(void *observed, const struct es_response_entry *entry)
 		es_durations_lately_add(&o->of[entry->service].lately, entry->took_ns, es_clock_now_ns());
 	}
 	/* Responses like 304, 206 and 404 do not tell the length of the content. */
-	if (entry->status != HTTP_OK || !entry->content || (entry->request_flags & ES_REQUEST_F_STATUS))
+	if (entry->status != HTTP_OK || !entry->url_key || (entry->request_flags & ES_REQUEST_F_STATUS))
 		return;
 	o->mean[entry->service].count++;
 	o->mean[entry->service].bytes += entry->bytes;
@@ -37,7 +37,7 @@ void es_observed_response(void *observed, const struct es_response_entry *entry)
 		es_observed_flush(o);
 	o->service = entry->service;
 	at = o->payload + TAG_SIZE + o->count++ * ENTRY_SIZE;
-	es_put64(at, entry->content);
+	es_put64(at, entry->url_key);
 	es_put64(at + 8, entry->bytes);
 }
 

@@ -220,7 +220,7 @@ void es_handover_order_of(const struct es_handover *h, struct es_handover_order 
 	ret_order->next_request_seq = es_ntohl(h->next_request_seq);
 	ret_order->moves = es_ntohs(h->moves);
 	ret_order->cost = es_ntohs(h->cost);
-	ret_order->url_key = es_cpu_be64((__u64)h->content);
+	ret_order->url_key = es_cpu_be64((__u64)h->url_key);
 	ret_order->request_flags = h->request_flags;
 	ret_order->pin = h->pin;
 	ret_order->moved = !!(h->flags & ES_HANDOVER_F_MOVED);
@@ -268,7 +268,7 @@ int request_handover(struct es_handover_sender *sender, const struct es_cluster 
 	h->next_request_seq = es_htonl(order->next_request_seq);
 	h->moves = es_htons(order->moves);
 	h->cost = es_htons(es_handover_cost(order->cost));
-	h->content = (__be64)es_cpu_be64(order->url_key);
+	h->url_key = (__be64)es_cpu_be64(order->url_key);
 	h->request_flags = order->request_flags;
 	h->pin = order->pin;
 	memcpy(m->packet, packet, len);

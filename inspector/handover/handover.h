@@ -40,8 +40,7 @@ void es_handover_sender_free(struct es_handover_sender **sender);
 
 /**
  * struct es_handover_order - what goes into a message besides the packet (struct es_handover)
- * @cost, @url_key: struct es_request_view's; @url_key is what struct es_handover calls content, where a
- * program's message has the handover's number
+ * @cost, @url_key: struct es_request_view's
  * @rejection: of a request that is answered instead of being given to a node; @next_request_seq is then where
  * what the answer acknowledges ends
  * @moved: a later request, of a connection that was on another node

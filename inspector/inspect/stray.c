@@ -438,7 +438,7 @@ void es_inspect_strays_answer(struct es_inspector *in, const struct es_handover 
 		struct es_stray_group *g = &in->strays.group[i];
 
 		if (es_stray_is_asked(g, nack)) {
-			es_stray_said(in, g, ~0ULL, es_cpu_be64((__u64)nack->content));
+			es_stray_said(in, g, ~0ULL, es_cpu_be64((__u64)nack->here));
 			return;
 		}
 	}

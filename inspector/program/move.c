@@ -416,7 +416,7 @@ void es_program_moves_messages(struct es_programs *p)
 			es_moves_unreachable(p, back.node);
 		if (len < 0 || back.header.kind != ES_HANDOVER_ANSWER)
 			continue;
-		id = es_cpu_be64((__u64)back.header.content);
+		id = es_cpu_be64((__u64)back.header.program);
 		m = &p->moves[id & (ES_PROGRAM_MOVES_MAX - 1)];
 		if (m->phase > ES_PROGRAM_CONNECTED && m->id == id && m->target == back.header.source)
 			es_move_answered(p, m, &back.header);

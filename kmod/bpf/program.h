@@ -91,7 +91,7 @@ static __noinline int es_program_rebuild(struct __sk_buff *skb, const struct es_
 	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
 	rebuilt.source = h->source;
 	rebuilt.acknowledged = 1; /* by the node that had it: its client does not repeat it */
-	rebuilt.handover = h->content;
+	rebuilt.handover = h->program;
 	rebuilt.is_pending = 1;
 	es_track_begin_program(&rebuilt.track, h);
 	return es_opened_make(skb, &f->pkt, &f->key, &rebuilt);
@@ -104,7 +104,7 @@ static __noinline int es_program_cancel(const struct es_handover *h, const struc
 	if (!h || !key)
 		return -1;
 	rebuilt.source = h->source;
-	rebuilt.handover = h->content;
+	rebuilt.handover = h->program;
 	return es_rebuilt_note(key->flow_hash, key->seq, &rebuilt);
 }
 
@@ -140,7 +140,7 @@ static __noinline int es_program_take(struct __sk_buff *skb, struct es_handover 
 	entry = &cfg->service[service];
 	f.key.flow_hash = es_handover_flow(cfg, &f.pkt);
 	f.key.seq = f.seg.seq;
-	v.id = es_cpu_be64((__u64)h->content);
+	v.id = es_cpu_be64((__u64)h->program);
 	v.kind = h->kind;
 	v.source = h->source;
 	v.is_self = h->source == cfg->self;

@@ -253,12 +253,12 @@ struct es_socket_load {
 
 /**
  * struct es_response_entry - a complete response that the inspector asked to measure
- * @content: as in its handover message; @bytes: with its head; @request_flags: ES_REQUEST_F_*
+ * @url_key: as in its handover message; @bytes: with its head; @request_flags: ES_REQUEST_F_*
  * @took_ns: from when the request was given to the server until the last byte went out; 0: not known. A
  * datapath of the version before ends its entries in front of it.
  */
 struct es_response_entry {
-	__u64 content;
+	__u64 url_key;
 	__u32 bytes;
 	__u16 status;
 	__u8 service;

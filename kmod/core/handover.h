@@ -32,7 +32,7 @@ enum es_handover_kind {
 	/* To oneself, about a later request on a connection whose socket is here: */
 	ES_HANDOVER_STAY = 4, /* deliver it to the socket */
 	ES_HANDOVER_END = 5,  /* end the socket, so that another node can have the connection */
-	/* A connection that a program hands over (program.h); @content names the handover: */
+	/* A connection that a program hands over (program.h); @program names the handover: */
 	ES_HANDOVER_PROGRAM = 6, /* rebuild it on the server's listener */
 	ES_HANDOVER_ASK = 7,	 /* what is there of it? */
 	ES_HANDOVER_CANCEL = 8,	 /* never rebuild it, unless it is here already */
@@ -96,8 +96,9 @@ enum es_program_answer {
  * unknown
  * @request_flags: ES_REQUEST_F_*; @pin: an enum es_pin, of a service that inspects every request
  * @cost: of serving the request, in response packets; 65535: so much or more; 0: not known
- * @content: the hash of what is asked for (struct es_request_view's url_key), 0: not known; tells apart what
- * the node measures
+ * @url_key: the hash of what is asked for (struct es_request_view's), 0: not known; tells apart what the
+ * node measures. @program: from ES_HANDOVER_PROGRAM to ES_HANDOVER_ANSWER, the number of the program's
+ * handover. @here: in the answer to ES_HANDOVER_STRAYS and ES_HANDOVER_STRAYS6, see struct es_stray_service
  */
 struct es_handover {
 	__be32 magic;
@@ -127,7 +128,11 @@ struct es_handover {
 	__u8 pin;
 	__be16 cost;
 	__be16 sent;
-	__be64 content;
+	union {
+		__be64 url_key;
+		__be64 program;
+		__be64 here;
+	};
 	__be64 mac;
 };
 _Static_assert(sizeof(struct es_handover) == 64, "the header of version 2 is 64 bytes");

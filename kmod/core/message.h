@@ -161,7 +161,7 @@ static __always_inline int es_message_is_connections(const struct es_segment *se
  */
 static __always_inline void es_message_strays_put(struct es_handover *h, __u64 here)
 {
-	h->content = (__be64)es_cpu_be64(here);
+	h->here = (__be64)es_cpu_be64(here);
 	h->packet_len = es_htons(ES_STRAYS_KEPT);
 }
 

@@ -143,7 +143,7 @@ static __always_inline int es_reply_read(struct es_track *t, const struct es_seg
 static __always_inline void es_reply_entry(const struct es_track *t, __u64 now_ns,
 					   struct es_response_entry *ret)
 {
-	ret->content = t->content;
+	ret->url_key = t->url_key;
 	ret->bytes = t->response_bytes;
 	ret->status = t->response.status;
 	ret->service = t->service;

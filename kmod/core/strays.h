@@ -133,7 +133,7 @@ static __always_inline int es_stray_is_on_its_way(const struct es_decision_set *
 }
 
 /*
- * So many are asked about in one message, a bit each in the answer's field content; of IPv6 no more than fit
+ * So many are asked about in one message, a bit each in the answer's field here; of IPv6 no more than fit
  * into the smallest frame that IPv6 may have to do with, of 1280 bytes (RFC 8200, 5).
  */
 #define ES_STRAYS_MANY	64
@@ -142,7 +142,7 @@ static __always_inline int es_stray_is_on_its_way(const struct es_decision_set *
 /**
  * struct es_stray_service - what is behind the header of ES_HANDOVER_STRAYS
  * @address, @port: the service; @count: so many struct es_stray_question follow, of its clients
- * The header's @requests names the message. It comes back in the answer, whose @content has a one for each
+ * The header's @requests names the message. It comes back in the answer, whose @here has a one for each
  * question whose connection may be at the answering node, the first question's in the lowest bit. Behind the
  * answer's header are the message's first ES_STRAYS_KEPT bytes.
  */

@@ -42,7 +42,7 @@ union es_track_word {
  * @next_request_seq: the client's sequence number at which the next request starts
  * @response_seq: our sequence number of the next response byte to be read
  * @requests, @moves: over the connection's life, on all nodes
- * @cost, @content, @request_flags: of the request that is served, as its handover message said
+ * @cost, @url_key, @request_flags: of the request that is served, as its handover message said
  * @response_bytes: of its response so far, head included; stays at 2^32 - 1
  * @state: an enum es_track_state; @pin: an enum es_pin; with one, nothing else matters
  */
@@ -64,7 +64,7 @@ struct es_track {
 	__u8 request_flags;
 	__u16 cost;
 	__u32 response_bytes;
-	__u64 content;
+	__u64 url_key;
 };
 _Static_assert(sizeof(struct es_track) == 64, "es_track is ABI between datapath and daemon");
 
@@ -135,7 +135,7 @@ static __always_inline void es_track_serve(struct es_track *t, __u32 ack, const 
 	t->next_request_seq = es_ntohl(h->next_request_seq);
 	t->request_flags = h->request_flags;
 	t->cost = es_ntohs(h->cost);
-	t->content = es_cpu_be64((__u64)h->content);
+	t->url_key = es_cpu_be64((__u64)h->url_key);
 	t->requests++;
 	t->state = ES_TRACK_SERVED;
 }

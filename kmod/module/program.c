@@ -49,7 +49,7 @@ static void es_given_view(struct es_given *in, const struct es_config *cfg, cons
 	const struct es_handover *h = in->h;
 
 	*ret = (struct es_program_view){
-		.id = es_cpu_be64((__force u64)h->content),
+		.id = es_cpu_be64((__force u64)h->program),
 		.kind = h->kind,
 		.source = h->source,
 		.is_self = h->source == cfg->self,

@@ -75,7 +75,7 @@ static struct es_nf_program_note *es_nf_given_note(const struct es_nf_given *in,
 {
 	const struct es_nf_program_note note = {
 		.flow_hash = in->flow_hash,
-		.id = es_cpu_be64((__u64)in->h->content),
+		.id = es_cpu_be64((__u64)in->h->program),
 		.seq = in->seg.seq,
 		.at_ms = es_ns_to_ms(in->node->now_ns),
 		.source = in->h->source,
@@ -173,7 +173,7 @@ void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *fr
 		return;
 	}
 	v = (struct es_program_view){
-		.id = es_cpu_be64((__u64)h->content),
+		.id = es_cpu_be64((__u64)h->program),
 		.kind = h->kind,
 		.source = h->source,
 		.is_self = h->source == node->config.self,

@@ -47,7 +47,7 @@ static void answer(struct message *m, __u64 here)
 		nack(m, here ? ES_NACK_HERE : ES_NACK_NOT_HERE);
 		return;
 	}
-	m->h.content = (__be64)es_cpu_be64(here);
+	m->h.here = (__be64)es_cpu_be64(here);
 	m->len = ES_STRAYS_KEPT;
 	m->h.packet_len = htons((uint16_t)m->len);
 	nack(m, ES_NACK_STRAYS);

@@ -32,7 +32,7 @@ static void test_layout(void **state)
 	assert_int_equal(offsetof(struct es_handover, requests), 32);
 	assert_int_equal(offsetof(struct es_handover, next_request_seq), 36);
 	assert_int_equal(offsetof(struct es_handover, cost), 44);
-	assert_int_equal(offsetof(struct es_handover, content), 48);
+	assert_int_equal(offsetof(struct es_handover, url_key), 48);
 	assert_int_equal(offsetof(struct es_handover, mac), 56);
 	assert_int_equal(sizeof(struct es_handover), 64);
 }
@@ -67,7 +67,7 @@ static void test_cost(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct es_handover h = {.cost = es_htons(es_handover_cost(cases[i].cost)),
-					.content = (__be64)es_cpu_be64(0x0123456789abcdefULL),
+					.url_key = (__be64)es_cpu_be64(0x0123456789abcdefULL),
 					.next_request_seq = es_htonl(77),
 					.request_flags = ES_REQUEST_F_MEASURE};
 		struct es_handover_order order;
@@ -78,7 +78,7 @@ static void test_cost(void **state)
 		assert_true(order.url_key == 0x0123456789abcdefULL);
 		es_track_serve(&t, 5, &h, 0);
 		assert_int_equal(t.cost, cases[i].arrives);
-		assert_true(t.content == 0x0123456789abcdefULL);
+		assert_true(t.url_key == 0x0123456789abcdefULL);
 		assert_int_equal(t.next_request_seq, 77);
 		assert_int_equal(t.request_flags, ES_REQUEST_F_MEASURE);
 	}
@@ -221,7 +221,7 @@ static void test_trip(void **state)
 		assert_int_equal(m.h.stream, 5);
 		assert_int_equal(m.h.service, 3);
 		assert_int_equal(es_ntohs(m.h.cost), 0xffff);
-		assert_true(es_cpu_be64((__u64)m.h.content) == 42);
+		assert_true(es_cpu_be64((__u64)m.h.url_key) == 42);
 		assert_true(m.h.mac == es_handover_mac(&key, &m.h, m.packet, sizeof(packet)));
 	}
 	/* A NACK returns to the socket that sent the message; a NACK with a wrong MAC is refused. */

@@ -301,7 +301,7 @@ static void test_answer(void **state)
 	(void)state;
 	h.attempt = 3;
 	h.epoch = es_htonl(7);
-	h.content = (__be64)es_cpu_be64(0x1234);
+	h.url_key = (__be64)es_cpu_be64(0x1234);
 	h.stream = 4;
 	h.service = 1;
 	es_handover_stamp_put(&h, stamp_at(-10));

@@ -31,7 +31,7 @@ static void put_letter(struct world *w, __u8 kind, const char *payload, __u64 id
 	struct letter l;
 
 	letter_begin(w, &l, kind, payload);
-	l.h.content = (__be64)es_cpu_be64(id);
+	l.h.program = (__be64)es_cpu_be64(id);
 	letter_put(w, &l, 1);
 }
 

@@ -393,7 +393,7 @@ static void test_strays(void **state)
 	letter_put(w, &l, 1);
 	h = answer(w);
 	assert_int_equal(h.nack, ES_NACK_STRAYS);
-	assert_int_equal(es_cpu_be64((__u64)h.content), 3);
+	assert_int_equal(es_cpu_be64((__u64)h.here), 3);
 	assert_int_equal(es_ntohs(h.packet_len), ES_STRAYS_KEPT);
 	l.packet_len--;
 	letter_put(w, &l, 1);

@@ -71,7 +71,7 @@ static void response(unsigned int service, unsigned int status, __u64 content, _
 {
 	const struct es_response_entry entry = {.service = (__u8)service,
 						.status = (__u16)status,
-						.content = content,
+						.url_key = content,
 						.bytes = bytes,
 						.took_ns = 1000000};
 
@@ -106,7 +106,7 @@ static void test_counted_and_told(void **state)
 static void test_status_only(void **state)
 {
 	const struct es_response_entry entry = {
-		.status = 200, .content = 17, .bytes = 5000, .request_flags = ES_REQUEST_F_STATUS};
+		.status = 200, .url_key = 17, .bytes = 5000, .request_flags = ES_REQUEST_F_STATUS};
 
 	(void)state;
 	es_observed_response(&observed, &entry);

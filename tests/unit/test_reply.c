@@ -210,7 +210,7 @@ static void test_read(void **state)
 		.response_seq = 1040,
 		.response_bytes = 40,
 		.request_flags = ES_REQUEST_F_MEASURE | ES_REQUEST_F_HEAD,
-		.content = 77,
+		.url_key = 77,
 		.service = 3,
 	};
 	const struct es_segment seg = {.seq = 1000, .len = 100};
@@ -221,7 +221,7 @@ static void test_read(void **state)
 	assert_int_equal(t.response_seq, 1100);
 	es_reply_entry(&t, 1000000000 + 2500000, &entry);
 	assert_in_range(entry.took_ns, 2500000 - 16384, 2500000 + 16384);
-	assert_int_equal(entry.content, 77);
+	assert_int_equal(entry.url_key, 77);
 	assert_int_equal(entry.bytes, 100);
 	assert_int_equal(entry.status, 206);
 	assert_int_equal(entry.service, 3);

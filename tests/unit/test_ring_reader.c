@@ -152,7 +152,7 @@ static void test_response_entries(void **state)
 		struct es_response_entry entry;
 		uint64_t more;
 	} written = {
-		.entry = {.content = 5, .bytes = 1000, .status = 404, .service = 2, .took_ns = 16384},
+		.entry = {.url_key = 5, .bytes = 1000, .status = 404, .service = 2, .took_ns = 16384},
 		.more = ~0ULL,
 	};
 	struct es_response_entry read;
@@ -161,7 +161,7 @@ static void test_response_entries(void **state)
 	for (size_t size = ES_RESPONSE_ENTRY_LEAST; size <= sizeof(written); size += 8) {
 		memset(&read, 0xff, sizeof(read));
 		assert_int_equal(es_datapath_response_read(&written, size, &read), 0);
-		assert_int_equal(read.content, 5);
+		assert_int_equal(read.url_key, 5);
 		assert_int_equal(read.bytes, 1000);
 		assert_int_equal(read.status, 404);
 		assert_int_equal(read.service, 2);
