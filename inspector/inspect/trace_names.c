@@ -9,31 +9,35 @@ const char *es_trace_decision_name(unsigned int decision)
 	return decision < ES_TALLY_DECISION_COUNT ? es_tally_decision_name[decision] : "reject";
 }
 
-/* Reasons for a decision, besides rules that refuse a request. */
-static const char *const whys[] = {"policy", "locality", "load",      "drain",	      "home",	  "rule",
-				   "retry",  "plugin",	 "admit_low", "admit_normal", "location", "all_down"};
+/* Reasons for a decision, besides those why a request is refused. */
+static const char *const whys[] = {"policy", "locality", "load", "drain", "home", "rule", "retry"};
 #define WHYS (sizeof(whys) / sizeof(whys[0]))
+
+/* Why a request is refused, if not by a rule of its own name. */
+static const char *const refused_by[ES_RULES_BY_RULE] = {
+	[ES_RULES_BY_PLUGIN] = "plugin",
+	[ES_RULES_BY_ADMIT_LOW] = "admit_low",
+	[ES_RULES_BY_ADMIT_NORMAL] = "admit_normal",
+	[ES_RULES_BY_LOCATION] = "location",
+	[ES_RULES_BY_ALL_DOWN] = "all_down",
+	[ES_RULES_BY_UNFINISHED] = "unfinished",
+};
 
 const char *es_trace_why_name(const struct es_conf *conf, unsigned int i)
 {
 	if (i < WHYS)
 		return whys[i];
-	return i - WHYS < conf->rule_count ? conf->rules[i - WHYS].name : NULL;
+	i -= WHYS;
+	if (i < ES_RULES_BY_RULE)
+		return refused_by[i];
+	i -= ES_RULES_BY_RULE;
+	return i < conf->rule_count ? conf->rules[i].name : NULL;
 }
 
 static const char *why_rejected(const struct es_conf *conf, unsigned int by)
 {
-	static const char *const names[ES_RULES_BY_RULE] = {
-		[ES_RULES_BY_PLUGIN] = "plugin",
-		[ES_RULES_BY_ADMIT_LOW] = "admit_low",
-		[ES_RULES_BY_ADMIT_NORMAL] = "admit_normal",
-		[ES_RULES_BY_LOCATION] = "location",
-		[ES_RULES_BY_ALL_DOWN] = "all_down",
-		[ES_RULES_BY_UNFINISHED] = "unfinished",
-	};
-
 	if (by < ES_RULES_BY_RULE)
-		return names[by];
+		return refused_by[by];
 	return by - ES_RULES_BY_RULE < conf->rule_count ? conf->rules[by - ES_RULES_BY_RULE].name : "rule";
 }
 

@@ -67,6 +67,9 @@ static void test_filter_admits(void **state)
 	assert_false(admits("decision=first,stay", &move));
 	assert_true(admits("decision=move", &move));
 	assert_false(admits("why=load", &move));
+	assert_false(admits("why=unfinished", &move));
+	strcpy(move.why, "unfinished");
+	assert_true(admits("why=unfinished", &move));
 }
 
 static void test_all_must_admit(void **state)
@@ -99,7 +102,8 @@ static void test_bad_filters(void **state)
 		{"why=x",
 		 "filter why=x: expected one or several, with commas between them, of: policy, locality, "
 		 "load, "
-		 "drain, home, rule, retry, plugin, admit_low, admit_normal, location, all_down, dear"},
+		 "drain, home, rule, retry, plugin, admit_low, admit_normal, location, all_down, "
+		 "unfinished, dear"},
 		{"client=198.51.100.0/33",
 		 "filter client=198.51.100.0/33: expected an address, or a network as "
 		 "198.51.100.0/24 or 2001:db8::/32"},
