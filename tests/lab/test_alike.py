@@ -139,7 +139,7 @@ def test_rollout_to_one_that_stays_out(lab):
         said = lab.node("n1").exec(["earshot", "rollout", new], check=False)
         reason = seen(lab, "n3")["reason"]
         assert said.returncode == 1 and re.search(rf"^n3 +has it, and is not a member +{reason}$", said.stdout, re.M), said
-        assert said.stdout.count("no member") == 1 and read(path_of(lab, "n3")) == read(new), said
+        assert said.stdout.count("not a member") == 1 and read(path_of(lab, "n3")) == read(new), said
         assert "in force on all of these nodes, but not all of them are members" in said.stdout, said
     finally:
         lab.node("n3").corosync.start()
