@@ -19,7 +19,7 @@ static struct {
 	int are_wanted;
 } tables = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-int es_nf_attachment_open(struct es_nf_attachment *attachment, struct es_nf_kernel *kernel,
+int es_nf_attachment_open(struct es_nf_attachment *attachment, struct es_nf_hand_state *kernel,
 			  struct es_nf_tap *tap)
 {
 	*attachment = (struct es_nf_attachment){.kernel = kernel, .tap = tap};
@@ -131,7 +131,7 @@ void es_nf_attachment_mend(struct es_nf_attachment *attachment)
 
 	pthread_mutex_lock(&tables.lock);
 	if (tables.are_wanted) {
-		(void)es_nf_kernel_mend(a->kernel, &a->nl);
+		(void)es_nf_hand_state_mend(a->kernel, &a->nl);
 		if (!es_nf_rules_are_whole(&a->nl, &a->rules, &a->rules_whole))
 			(void)es_nf_rules_set(&a->nl, &a->rules, 1, &a->rules_whole, NULL);
 		if (a->rules.is_unicast && !es_nf_ingress_is_whole(&a->nl, &a->ingress_whole))

@@ -22,7 +22,7 @@
  * @dropped: packets that the kernel has dropped, not yet returned by es_nf_attachment_dropped()
  */
 struct es_nf_attachment {
-	struct es_nf_kernel *kernel;
+	struct es_nf_hand_state *kernel;
 	struct es_nf_tap *tap;
 	struct es_nf_netlink nl;
 	struct es_nf_rules rules;
@@ -34,7 +34,7 @@ struct es_nf_attachment {
 };
 
 /* es_nf_attachment_open() - without setting anything. Returns 0 or -errno. */
-int es_nf_attachment_open(struct es_nf_attachment *attachment, struct es_nf_kernel *kernel,
+int es_nf_attachment_open(struct es_nf_attachment *attachment, struct es_nf_hand_state *kernel,
 			  struct es_nf_tap *tap);
 
 /* es_nf_attachment_close() - tables stay */

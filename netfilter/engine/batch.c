@@ -44,7 +44,7 @@ static enum es_nf_fate es_nf_batch_on_here(void *ctx, const struct es_nf_frame *
 static enum es_nf_fate es_nf_batch_reset(struct es_nf_batch *batch, const struct es_nf_frame *frame)
 {
 	if (!es_nf_reply_is_held(batch->node, frame->bytes, frame->len))
-		return es_nf_kernel_reset(batch->kernel, frame, batch->node);
+		return es_nf_hand_state_reset(batch->kernel, frame, batch->node);
 	es_nf_count(batch->node, ES_COUNT_reply_leaving);
 	return ES_NF_DROP;
 }
@@ -75,7 +75,7 @@ static enum es_nf_fate es_nf_batch_on_frame(void *ctx, const struct es_nf_frame 
 		return ES_NF_DROP;
 	if (es_nf_batch_is_message(node, frame))
 		return es_nf_cluster(node, frame);
-	es_nf_kernel_hurry(batch->kernel, frame);
+	es_nf_hand_state_hurry(batch->kernel, frame);
 	return es_nf_public(node, frame);
 }
 
@@ -154,9 +154,9 @@ static int es_nf_batch_may_pass(void *ctx)
  */
 static void es_nf_batch_send(struct es_nf_batch *batch)
 {
-	if (es_nf_kernel_has_frames(batch->kernel))
+	if (es_nf_hand_state_has_frames(batch->kernel))
 		batch->node->memory.counters[ES_COUNT_answer_failed] +=
-			es_nf_kernel_send(batch->kernel, es_nf_batch_may_pass(batch));
+			es_nf_hand_state_send(batch->kernel, es_nf_batch_may_pass(batch));
 }
 
 /* Read some of a queue, if there is something. Returns 1 if there may be more. */
@@ -190,7 +190,7 @@ static void es_nf_batch_arp(struct es_nf_batch *batch)
 	int len = 1;
 
 	for (int i = 0; i < ES_NF_CAPTURE_BATCH && len > 0; i++) {
-		len = es_nf_kernel_arp(batch->kernel, arp, sizeof(arp));
+		len = es_nf_hand_state_arp(batch->kernel, arp, sizeof(arp));
 		if (len > 0 && !batch->is_late && batch->node->is_configured)
 			es_nf_other_arp(batch->node, arp, (size_t)len);
 	}
@@ -229,9 +229,9 @@ int es_nf_batch_read(struct es_nf_batch *batch)
 {
 	int is_more;
 
-	es_nf_kernel_recover(batch->kernel);
+	es_nf_hand_state_recover(batch->kernel);
 	es_nf_batch_notice(batch);
-	es_nf_kernel_go_on(batch->kernel, batch->node->now_ns, es_nf_batch_on_here, batch);
+	es_nf_hand_state_go_on(batch->kernel, batch->node->now_ns, es_nf_batch_on_here, batch);
 	es_nf_batch_more_is_ready(batch);
 	if (batch->ready & ES_NF_READY_ARP)
 		es_nf_batch_arp(batch);
@@ -256,11 +256,11 @@ void es_nf_batch_end(struct es_nf_batch *batch)
 int es_nf_batch_wait(struct es_nf_batch *batch)
 {
 	struct epoll_event events[ES_NF_CAPTURES + 4];
-	int wait_ms = es_nf_kernel_wait_ms(batch->kernel), count;
+	int wait_ms = es_nf_hand_state_wait_ms(batch->kernel), count;
 
 	if (wait_ms < 0 || wait_ms > ES_NF_BATCH_TICK_MS)
 		wait_ms = ES_NF_BATCH_TICK_MS;
-	if (es_nf_kernel_is_recovering(batch->kernel))
+	if (es_nf_hand_state_is_recovering(batch->kernel))
 		wait_ms = 0;
 	count = epoll_wait(batch->poll_fd, events, sizeof(events) / sizeof(events[0]), wait_ms);
 
@@ -289,9 +289,9 @@ static int es_nf_batch_watch_all(struct es_nf_batch *batch, int stop_fd)
 	for (int i = 0; i < ES_NF_CAPTURES && !rc; i++)
 		rc = es_nf_batch_watch(batch, es_nf_capture_fd(batch->capture[i]), 1U << i);
 	if (!rc)
-		rc = es_nf_batch_watch(batch, es_nf_kernel_arp_fd(batch->kernel), ES_NF_READY_ARP);
+		rc = es_nf_batch_watch(batch, es_nf_hand_state_arp_fd(batch->kernel), ES_NF_READY_ARP);
 	if (!rc)
-		rc = es_nf_batch_watch(batch, es_nf_kernel_losses_fd(batch->kernel), ES_NF_READY_LOSSES);
+		rc = es_nf_batch_watch(batch, es_nf_hand_state_losses_fd(batch->kernel), ES_NF_READY_LOSSES);
 	return rc ? rc : es_nf_batch_watch(batch, es_nf_tap_fd(batch->tap), ES_NF_READY_TAP);
 }
 

@@ -46,7 +46,7 @@ enum {
  */
 struct es_nf_batch {
 	struct es_nf_node *node;
-	struct es_nf_kernel *kernel;
+	struct es_nf_hand_state *kernel;
 	struct es_nf_tap *tap;
 	struct es_nf_capture *capture[ES_NF_CAPTURES];
 	int poll_fd;

@@ -26,7 +26,7 @@
  */
 struct es_nf_engine {
 	struct es_nf_turns turns;
-	struct es_nf_kernel *kernel;
+	struct es_nf_hand_state *kernel;
 	struct es_nf_node *node;
 	struct es_nf_tap *tap;
 	struct es_nf_batch batch;
@@ -65,10 +65,10 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 		return es_nf_why(why, -ENOMEM, "no memory");
 	es_nf_turns_init(&engine->turns);
 	engine->stop_fd = engine->mender.stop_fd = engine->batch.poll_fd = -1;
-	rc = es_nf_kernel_new(params->zone, &engine->kernel, why);
+	rc = es_nf_hand_state_new(params->zone, &engine->kernel, why);
 	if (rc)
 		goto err_free;
-	hands = es_nf_kernel_hands(engine->kernel);
+	hands = es_nf_hand_state_hands(engine->kernel);
 	node.hands = &hands;
 	rc = es_nf_node_new(&node, &engine->node);
 	if (rc) {
@@ -125,14 +125,14 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	es_nf_engine_stop(e);
 	/* Nobody is left to see what becomes of these attempts. */
 	if (e->node)
-		es_nf_kernel_give_up(e->kernel);
+		es_nf_hand_state_give_up(e->kernel);
 	es_nf_mender_close(&e->mender);
 	es_nf_engine_open(e);
 	es_nf_batch_close(&e->batch);
 	es_nf_attachment_close(&e->attachment);
 	es_nf_tap_free(&e->tap);
 	es_nf_node_free(&e->node);
-	es_nf_kernel_free(&e->kernel);
+	es_nf_hand_state_free(&e->kernel);
 	if (e->stop_fd >= 0)
 		close(e->stop_fd);
 	es_nf_turns_fini(&e->turns);
@@ -195,7 +195,7 @@ static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_r
 	int rc;
 
 	es_nf_drop_by_ring_of(&engine->node->config, &engine->node->ring, &overheard);
-	if (es_nf_rules_serve(rules, 1) && !es_nf_kernel_has_v6(engine->kernel))
+	if (es_nf_rules_serve(rules, 1) && !es_nf_hand_state_has_v6(engine->kernel))
 		return es_nf_why(
 			why, -EOPNOTSUPP,
 			"a service has an IPv6 address, and the kernel has no SYNPROXY for IPv6 "
@@ -214,7 +214,7 @@ static void es_nf_engine_rules(const struct es_nf_engine *engine, const struct e
 			       struct es_nf_rules *ret_rules)
 {
 	es_nf_rules_of(config, ret_rules);
-	ret_rules->holds = (__u32)es_nf_kernel_has_label(engine->kernel);
+	ret_rules->holds = (__u32)es_nf_hand_state_has_label(engine->kernel);
 }
 
 int es_nf_engine_configure(struct es_nf_engine *engine, const struct es_config *config,
@@ -238,7 +238,7 @@ int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex
 	es_nf_engine_lock(engine);
 	engine->node->config.public_ifindex = public_ifindex;
 	engine->node->config.cluster_ifindex = cluster_ifindex;
-	rc = es_nf_kernel_listen(engine->kernel, public_ifindex, why);
+	rc = es_nf_hand_state_listen(engine->kernel, public_ifindex, why);
 	es_nf_engine_unlock(engine);
 	/* First the reader: without it, the kernel drops what the rules queue. */
 	if (!rc && !engine->is_running)
@@ -246,7 +246,7 @@ int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex
 	if (rc)
 		return rc;
 	es_nf_engine_rules(engine, &engine->node->config, &rules);
-	if (rules.gate != ES_NF_GATE_NONE && !es_nf_kernel_can_gate(engine->kernel))
+	if (rules.gate != ES_NF_GATE_NONE && !es_nf_hand_state_can_gate(engine->kernel))
 		return es_nf_why(why, -EOPNOTSUPP,
 				 "membership = corosync: the kernel has no connection labels "
 				 "(CONFIG_NF_CONNTRACK_LABELS), without which a node cannot fall silent");
@@ -347,7 +347,7 @@ int es_nf_engine_connection(struct es_nf_engine *engine, const struct es_flow *f
 	int rc;
 
 	es_nf_engine_lock(engine);
-	rc = es_nf_kernel_connection(engine->kernel, flow, ret_state, ret_ahead);
+	rc = es_nf_hand_state_connection(engine->kernel, flow, ret_state, ret_ahead);
 	ret_state->flow_hash =
 		es_flow_hash(&engine->node->config.ring_key, engine->node->config.ring_seed, flow);
 	es_nf_engine_unlock(engine);

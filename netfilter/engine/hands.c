@@ -2,7 +2,7 @@
 /* The functions of the hands. */
 #include <errno.h>
 #include <string.h>
-#include "netfilter/engine/kernel.h"
+#include "netfilter/engine/hand_state.h"
 #include "netfilter/kernel/clock.h"
 #include "netfilter/node/make.h"
 #include "netfilter/node/unproven.h"
@@ -11,7 +11,7 @@
 #include "netfilter/rebuild/withdraw.h"
 
 /* Is the socket a half connection of a withdrawn attempt? */
-static int es_nf_hand_is_none(struct es_nf_kernel *kernel, const struct es_flow *flow,
+static int es_nf_hand_is_none(struct es_nf_hand_state *kernel, const struct es_flow *flow,
 			      const struct es_nf_socket *socket)
 {
 	struct es_nf_entry entry;
@@ -26,7 +26,7 @@ static int es_nf_hand_is_none(struct es_nf_kernel *kernel, const struct es_flow 
 
 static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_found *ret)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 	struct es_nf_socket socket;
 	int rc;
 
@@ -73,28 +73,28 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 
 static int es_nf_hand_may_have_made(void *ctx, const struct es_flow *flow)
 {
-	const struct es_nf_kernel *kernel = ctx;
+	const struct es_nf_hand_state *kernel = ctx;
 
 	return es_nf_kept_may_have(kernel->recovery.kept, flow);
 }
 
 static int es_nf_hand_frame(void *ctx, const __u8 target[6], __u16 protocol, const void *bytes, size_t len)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 
 	return es_nf_frames_put(&kernel->frames, target, protocol, bytes, len);
 }
 
 static int es_nf_hand_send(void *ctx, const void *packet, size_t len)
 {
-	const struct es_nf_kernel *kernel = ctx;
+	const struct es_nf_hand_state *kernel = ctx;
 
 	return es_nf_raw_send(&kernel->datagrams, packet, len);
 }
 
 static int es_nf_hand_answer(void *ctx, const void *packet, size_t len)
 {
-	const struct es_nf_kernel *kernel = ctx;
+	const struct es_nf_hand_state *kernel = ctx;
 
 	return es_nf_raw_send(&kernel->marked, packet, len);
 }
@@ -103,14 +103,14 @@ static int es_nf_hand_answer(void *ctx, const void *packet, size_t len)
  * Keeps conntrack's entry of a connection that was just made, in place of the former one of the same ports.
  * The kernel may have lost it already. If it cannot be kept, the connection goes on all the same.
  */
-static void es_nf_hand_keep(struct es_nf_kernel *kernel, const struct es_flow *flow)
+static void es_nf_hand_keep(struct es_nf_hand_state *kernel, const struct es_flow *flow)
 {
 	if (es_nf_kept_keep(kernel->recovery.kept, &kernel->rebuild.ct, &kernel->rebuild.made))
 		es_nf_kept_forget(kernel->recovery.kept, flow);
 }
 
 /* Likewise for a repeated request: its connection may have been made after the attempt was given up. */
-static void es_nf_hand_keep_again(struct es_nf_kernel *kernel, const struct es_nf_request *request)
+static void es_nf_hand_keep_again(struct es_nf_hand_state *kernel, const struct es_nf_request *request)
 {
 	struct es_nf_socket socket;
 
@@ -119,7 +119,7 @@ static void es_nf_hand_keep_again(struct es_nf_kernel *kernel, const struct es_n
 		(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, &request->flow);
 }
 
-static int es_nf_hand_rebuilt(struct es_nf_kernel *kernel, const struct es_nf_request *request, int rc)
+static int es_nf_hand_rebuilt(struct es_nf_hand_state *kernel, const struct es_nf_request *request, int rc)
 {
 	if (rc == ES_NF_COPY)
 		es_nf_hand_keep_again(kernel, request);
@@ -131,7 +131,7 @@ static int es_nf_hand_rebuilt(struct es_nf_kernel *kernel, const struct es_nf_re
 static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const struct es_flow *socket,
 			      const struct es_nf_making *making, __u64 now_ns)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 	struct es_nf_request request = {.packet = packet, .len = len, .options = making->options};
 	int rc = es_nf_request_read(&request);
 
@@ -152,7 +152,7 @@ void es_nf_hand_on_attempt(void *ctx, const struct es_nf_request *request, const
 /* The packet came before its connection was here. */
 void es_nf_hand_on_kept(void *ctx, const struct es_nf_frame *frame)
 {
-	const struct es_nf_kernel *kernel = ctx;
+	const struct es_nf_hand_state *kernel = ctx;
 
 	if (kernel->kept_fn(kernel->kept_ctx, frame) == ES_NF_ACCEPT)
 		(void)es_nf_tun_write(&kernel->tun, frame->bytes, frame->len);
@@ -161,21 +161,21 @@ void es_nf_hand_on_kept(void *ctx, const struct es_nf_frame *frame)
 static int es_nf_hand_keep_packet(void *ctx, const struct es_flow *flow, const struct es_segment *seg,
 				  const struct es_nf_frame *frame)
 {
-	const struct es_nf_kernel *kernel = ctx;
+	const struct es_nf_hand_state *kernel = ctx;
 
 	return es_nf_attempts_keep(kernel->attempts, flow, seg, frame);
 }
 
 static int es_nf_hand_is_making(void *ctx, const struct es_flow *flow)
 {
-	const struct es_nf_kernel *kernel = ctx;
+	const struct es_nf_hand_state *kernel = ctx;
 
 	return es_nf_attempts_has(kernel->attempts, flow);
 }
 
 static void es_nf_hand_give_up(void *ctx, const struct es_flow *flow)
 {
-	const struct es_nf_kernel *kernel = ctx;
+	const struct es_nf_hand_state *kernel = ctx;
 
 	es_nf_attempts_give_up(kernel->attempts, flow);
 }
@@ -187,7 +187,7 @@ static void es_nf_hand_give_up(void *ctx, const struct es_flow *flow)
 static int es_nf_hand_inject(void *ctx, const __u8 *packet, size_t len)
 {
 	struct es_nf_request request = {.packet = packet, .len = len};
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 
 	if (!es_nf_request_read(&request))
 		(void)es_nf_conntrack_made(&kernel->rebuild.ct, &request.flow);
@@ -196,7 +196,7 @@ static int es_nf_hand_inject(void *ctx, const __u8 *packet, size_t len)
 
 static int es_nf_hand_error(void *ctx, const __u8 *packet, size_t len)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 	__u8 translated[ES_NF_ERROR_MAX];
 	struct es_nf_error error;
 	struct es_nf_entry entry;
@@ -215,7 +215,7 @@ static int es_nf_hand_error(void *ctx, const __u8 *packet, size_t len)
 
 static int es_nf_hand_hold(void *ctx, const struct es_flow *flow, int is_held)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 	int rc = es_nf_conntrack_hold(&kernel->rebuild.ct, flow, is_held);
 
 	/*
@@ -229,7 +229,7 @@ static int es_nf_hand_hold(void *ctx, const struct es_flow *flow, int is_held)
 
 static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 
 	int rc = es_nf_leave(&kernel->rebuild, flow, rcv_nxt);
 
@@ -240,7 +240,7 @@ static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 
 static int es_nf_hand_end_old(void *ctx, const struct es_flow *flow)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 	struct es_nf_socket socket;
 	int rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
 
@@ -251,7 +251,7 @@ static int es_nf_hand_end_old(void *ctx, const struct es_flow *flow)
 
 static int es_nf_hand_first(void *ctx, const struct es_flow *flow, __u32 *ret_first_seq)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 	struct es_nf_entry entry;
 	int rc = es_nf_conntrack_get(&kernel->rebuild.ct, flow, &entry);
 
@@ -265,7 +265,7 @@ static int es_nf_hand_first(void *ctx, const struct es_flow *flow, __u32 *ret_fi
 
 static int es_nf_hand_open(void *ctx, const struct es_flow *flow, struct es_connection_state *ret_state)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 	__u32 ahead;
 
 	/* The client's timestamp is not needed here; a former daemon may have known it. */
@@ -274,14 +274,14 @@ static int es_nf_hand_open(void *ctx, const struct es_flow *flow, struct es_conn
 
 static int es_nf_hand_is_withdrawn(void *ctx, const struct es_flow *flow, __u32 seq)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 
 	return es_nf_is_withdrawn(&kernel->rebuild.ct, flow, seq);
 }
 
 static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 	int rc;
 
 	/* Without the entry, the SYN-ACK would reach the client. */
@@ -294,7 +294,7 @@ static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
 
 static int es_nf_hand_prove(void *ctx, const struct es_flow *flow)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 
 	es_nf_kept_prove(kernel->recovery.kept, flow);
 	return es_nf_conntrack_prove(&kernel->rebuild.ct, flow);
@@ -302,7 +302,7 @@ static int es_nf_hand_prove(void *ctx, const struct es_flow *flow)
 
 static int es_nf_hand_reset(void *ctx, const struct es_flow *flow, __u32 seq)
 {
-	const struct es_nf_kernel *kernel = ctx;
+	const struct es_nf_hand_state *kernel = ctx;
 	__u8 ES_NF_ALIGNED reset[ES_NF_RESET_MAX];
 
 	return es_nf_raw_send(&kernel->marked, reset, es_nf_resets_make(flow, seq, reset));
@@ -310,7 +310,7 @@ static int es_nf_hand_reset(void *ctx, const struct es_flow *flow, __u32 seq)
 
 static int es_nf_hand_reaches(void *ctx, const struct es_flow *flow, __u32 mark, __u64 now_ns)
 {
-	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_hand_state *kernel = ctx;
 
 	return es_nf_reach_is(&kernel->reach, flow, mark, now_ns);
 }
@@ -332,8 +332,8 @@ static void note_reset(struct es_nf_node *node, const struct es_flow *flow, cons
 	__atomic_store_n(&node->memory.state->reset_ns, node->now_ns, __ATOMIC_RELAXED);
 }
 
-enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame,
-				   struct es_nf_node *node)
+enum es_nf_fate es_nf_hand_state_reset(struct es_nf_hand_state *kernel, const struct es_nf_frame *frame,
+				       struct es_nf_node *node)
 {
 	__u8 ES_NF_ALIGNED reset[ES_NF_RESET_MAX];
 	struct es_nf_entry entry = {};
@@ -368,19 +368,19 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 	return ES_NF_DROP;
 }
 
-int es_nf_kernel_connection(struct es_nf_kernel *kernel, const struct es_flow *flow,
-			    struct es_connection_state *ret_state, __u32 *ret_ahead)
+int es_nf_hand_state_connection(struct es_nf_hand_state *kernel, const struct es_flow *flow,
+				struct es_connection_state *ret_state, __u32 *ret_ahead)
 {
 	return es_nf_connection_read(&kernel->rebuild, flow,
 				     es_nf_kept_client_ts(kernel->recovery.kept, flow), ret_state, ret_ahead);
 }
 
-int es_nf_kernel_has_v6(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_has_v6(const struct es_nf_hand_state *kernel)
 {
 	return kernel->hook.has_v6;
 }
 
-struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
+struct es_nf_hands es_nf_hand_state_hands(struct es_nf_hand_state *kernel)
 {
 	return (struct es_nf_hands){
 		.ctx = kernel,

@@ -28,7 +28,7 @@
 #define LONG_MS		  1500
 #define VIP		  0x0a000001u
 
-struct es_nf_kernel {
+struct es_nf_hand_state {
 	int nothing;
 };
 
@@ -61,7 +61,7 @@ static void sleep_ms(int ms)
 	nanosleep(&time, NULL);
 }
 
-int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
+int es_nf_hand_state_new(__u16 zone, struct es_nf_hand_state **ret_kernel, struct es_nf_why *why)
 {
 	(void)zone;
 	(void)why;
@@ -69,24 +69,25 @@ int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_
 	return 0;
 }
 
-void es_nf_kernel_free(struct es_nf_kernel **kernel)
+void es_nf_hand_state_free(struct es_nf_hand_state **kernel)
 {
 	free(*kernel);
 	*kernel = NULL;
 }
 
-int es_nf_kernel_has_v6(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_has_v6(const struct es_nf_hand_state *kernel)
 {
 	(void)kernel;
 	return 1;
 }
 
-struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
+struct es_nf_hands es_nf_hand_state_hands(struct es_nf_hand_state *kernel)
 {
 	return (struct es_nf_hands){.ctx = kernel};
 }
 
-int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex, struct es_nf_why *why)
+int es_nf_hand_state_listen(struct es_nf_hand_state *kernel, unsigned int public_ifindex,
+			    struct es_nf_why *why)
 {
 	(void)kernel;
 	(void)public_ifindex;
@@ -94,20 +95,20 @@ int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex
 	return 0;
 }
 
-int es_nf_kernel_has_label(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_has_label(const struct es_nf_hand_state *kernel)
 {
 	(void)kernel;
 	return 1;
 }
 
-int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_arp_fd(const struct es_nf_hand_state *kernel)
 {
 	(void)kernel;
 	return -1;
 }
 
 /* A flood, too. */
-int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
+int es_nf_hand_state_arp(struct es_nf_hand_state *kernel, void *ret_arp, size_t room)
 {
 	(void)kernel;
 	(void)ret_arp;
@@ -115,20 +116,20 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 	return __atomic_load_n(&played.is_flood, __ATOMIC_SEQ_CST);
 }
 
-int es_nf_kernel_has_frames(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_has_frames(const struct es_nf_hand_state *kernel)
 {
 	(void)kernel;
 	return 0;
 }
 
-unsigned int es_nf_kernel_send(struct es_nf_kernel *kernel, int may_leave)
+unsigned int es_nf_hand_state_send(struct es_nf_hand_state *kernel, int may_leave)
 {
 	(void)kernel;
 	(void)may_leave;
 	return 0;
 }
 
-int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
+int es_nf_hand_state_mend(struct es_nf_hand_state *kernel, struct es_nf_netlink *nl)
 {
 	int asked = 1;
 
@@ -161,19 +162,20 @@ int es_nf_hook_remove(struct es_nf_netlink *nl)
 	return 0;
 }
 
-int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_losses_fd(const struct es_nf_hand_state *kernel)
 {
 	(void)kernel;
 	return -1;
 }
 
-void es_nf_kernel_recover(struct es_nf_kernel *kernel)
+void es_nf_hand_state_recover(struct es_nf_hand_state *kernel)
 {
 	(void)kernel;
 	sleep_ms(__atomic_exchange_n(&played.recover_ms, 0, __ATOMIC_SEQ_CST));
 }
 
-void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns, es_nf_kernel_kept_fn kept_fn, void *ctx)
+void es_nf_hand_state_go_on(struct es_nf_hand_state *kernel, __u64 now_ns, es_nf_hand_state_kept_fn kept_fn,
+			    void *ctx)
 {
 	(void)kept_fn;
 	(void)ctx;
@@ -181,37 +183,37 @@ void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns, es_nf_kernel_
 	(void)now_ns;
 }
 
-void es_nf_kernel_give_up(struct es_nf_kernel *kernel)
+void es_nf_hand_state_give_up(struct es_nf_hand_state *kernel)
 {
 	(void)kernel;
 }
 
-int es_nf_kernel_wait_ms(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_wait_ms(const struct es_nf_hand_state *kernel)
 {
 	(void)kernel;
 	return -1;
 }
 
-int es_nf_kernel_is_recovering(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_is_recovering(const struct es_nf_hand_state *kernel)
 {
 	(void)kernel;
 	return 0;
 }
 
-void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *frame)
+void es_nf_hand_state_hurry(struct es_nf_hand_state *kernel, const struct es_nf_frame *frame)
 {
 	(void)kernel;
 	(void)frame;
 }
 
-int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_can_gate(const struct es_nf_hand_state *kernel)
 {
 	(void)kernel;
 	return 1;
 }
 
-int es_nf_kernel_connection(struct es_nf_kernel *kernel, const struct es_flow *flow,
-			    struct es_connection_state *ret_state, __u32 *ret_ahead)
+int es_nf_hand_state_connection(struct es_nf_hand_state *kernel, const struct es_flow *flow,
+				struct es_connection_state *ret_state, __u32 *ret_ahead)
 {
 	(void)kernel;
 	(void)flow;
@@ -220,8 +222,8 @@ int es_nf_kernel_connection(struct es_nf_kernel *kernel, const struct es_flow *f
 	return -ENOTCONN;
 }
 
-enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame,
-				   struct es_nf_node *node)
+enum es_nf_fate es_nf_hand_state_reset(struct es_nf_hand_state *kernel, const struct es_nf_frame *frame,
+				       struct es_nf_node *node)
 {
 	(void)node;
 	(void)kernel;

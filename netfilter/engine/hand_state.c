@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "netfilter/engine/kernel.h"
+#include "netfilter/engine/hand_state.h"
 #include "netfilter/kernel/clock.h"
 #include "netfilter/rules/rules.h"
 
@@ -18,7 +18,7 @@ struct es_nf_held {
 	struct es_flow flow[ES_NF_BATCH];
 };
 
-static void es_nf_kernel_on_entry(void *ctx, const struct es_nf_entry *entry)
+static void es_nf_hand_state_on_entry(void *ctx, const struct es_nf_entry *entry)
 {
 	struct es_nf_held *held = ctx;
 
@@ -30,26 +30,26 @@ static void es_nf_kernel_on_entry(void *ctx, const struct es_nf_entry *entry)
  * The previous daemon died while these connections were about to leave. Nobody knows where to any more, so
  * they stay.
  */
-static void es_nf_kernel_release(struct es_nf_kernel *kernel)
+static void es_nf_hand_state_release(struct es_nf_hand_state *kernel)
 {
 	struct es_nf_held held;
 	int rc = 0;
 
 	do {
 		held.count = 0;
-		(void)es_nf_conntrack_walk(&kernel->rebuild.ct, es_nf_kernel_on_entry, &held);
+		(void)es_nf_conntrack_walk(&kernel->rebuild.ct, es_nf_hand_state_on_entry, &held);
 		for (size_t i = 0; !rc && i < held.count; i++)
 			rc = es_nf_conntrack_hold(&kernel->rebuild.ct, &held.flow[i], 0);
 	} while (held.count && !rc);
 }
 
-static struct es_nf_hook_device device_of(const struct es_nf_kernel *kernel)
+static struct es_nf_hook_device device_of(const struct es_nf_hand_state *kernel)
 {
 	return (struct es_nf_hook_device){kernel->tun.name, kernel->tun.is_marked, kernel->zone};
 }
 
 /* The tun device, and the hook that finishes handshakes. */
-static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
+static int es_nf_hand_state_open(struct es_nf_hand_state *kernel, struct es_nf_why *why)
 {
 	struct es_nf_rebuild_settings settings = {.copies = ES_NF_COPIES_DEFAULT, .zone = kernel->zone};
 	struct es_nf_hook_device device;
@@ -75,16 +75,16 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 				&kernel->attempts);
 	if (rc)
 		return es_nf_why(why, rc, "no memory for attempts to make connections");
-	es_nf_kernel_release(kernel);
+	es_nf_hand_state_release(kernel);
 	rc = es_nf_recovery_open(&kernel->recovery, ES_KEPT_MAX, &kernel->rebuild.ct, &kernel->rebuild.diag);
 	if (!rc)
 		rc = es_nf_reach_open(&kernel->reach);
 	return rc ? es_nf_why(why, rc, "ctnetlink: %s", strerror(-rc)) : 0;
 }
 
-int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
+int es_nf_hand_state_new(__u16 zone, struct es_nf_hand_state **ret_kernel, struct es_nf_why *why)
 {
-	struct es_nf_kernel *kernel = calloc(1, sizeof(*kernel));
+	struct es_nf_hand_state *kernel = calloc(1, sizeof(*kernel));
 	int rc;
 
 	if (!kernel)
@@ -97,18 +97,18 @@ int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_
 		rc = es_nf_raw_distrust_errors(&kernel->datagrams);
 	if (!rc)
 		rc = es_nf_raw_open(&kernel->marked, ES_NF_RULES_MARK);
-	rc = rc ? es_nf_why(why, rc, "raw socket: %s", strerror(-rc)) : es_nf_kernel_open(kernel, why);
+	rc = rc ? es_nf_why(why, rc, "raw socket: %s", strerror(-rc)) : es_nf_hand_state_open(kernel, why);
 	if (rc) {
-		es_nf_kernel_free(&kernel);
+		es_nf_hand_state_free(&kernel);
 		return rc;
 	}
 	*ret_kernel = kernel;
 	return 0;
 }
 
-void es_nf_kernel_free(struct es_nf_kernel **kernel)
+void es_nf_hand_state_free(struct es_nf_hand_state **kernel)
 {
-	struct es_nf_kernel *k = *kernel;
+	struct es_nf_hand_state *k = *kernel;
 
 	if (!k)
 		return;
@@ -125,24 +125,25 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 	*kernel = NULL;
 }
 
-int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex, struct es_nf_why *why)
+int es_nf_hand_state_listen(struct es_nf_hand_state *kernel, unsigned int public_ifindex,
+			    struct es_nf_why *why)
 {
 	int rc = es_nf_frames_listen(&kernel->frames, public_ifindex);
 
 	return rc ? es_nf_why(why, rc, "packet socket: %s", strerror(-rc)) : 0;
 }
 
-int es_nf_kernel_has_label(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_has_label(const struct es_nf_hand_state *kernel)
 {
 	return kernel->hook.has_label;
 }
 
-int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_arp_fd(const struct es_nf_hand_state *kernel)
 {
 	return kernel->frames.fd;
 }
 
-int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
+int es_nf_hand_state_arp(struct es_nf_hand_state *kernel, void *ret_arp, size_t room)
 {
 	struct sockaddr_ll from;
 	socklen_t len;
@@ -158,17 +159,17 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 	return (int)got;
 }
 
-int es_nf_kernel_has_frames(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_has_frames(const struct es_nf_hand_state *kernel)
 {
 	return kernel->frames.count != 0;
 }
 
-unsigned int es_nf_kernel_send(struct es_nf_kernel *kernel, int may_leave)
+unsigned int es_nf_hand_state_send(struct es_nf_hand_state *kernel, int may_leave)
 {
 	return es_nf_frames_send(&kernel->frames, may_leave);
 }
 
-int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
+int es_nf_hand_state_mend(struct es_nf_hand_state *kernel, struct es_nf_netlink *nl)
 {
 	const struct es_nf_hook_device device = device_of(kernel);
 	struct es_nf_hook hook;
@@ -183,27 +184,27 @@ int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
 	return rc;
 }
 
-int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_can_gate(const struct es_nf_hand_state *kernel)
 {
 	return kernel->hook.has_label;
 }
 
-int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_losses_fd(const struct es_nf_hand_state *kernel)
 {
 	return es_nf_losses_fd(&kernel->recovery.losses);
 }
 
-void es_nf_kernel_recover(struct es_nf_kernel *kernel)
+void es_nf_hand_state_recover(struct es_nf_hand_state *kernel)
 {
 	(void)es_nf_recovery_turn(&kernel->recovery);
 }
 
-int es_nf_kernel_is_recovering(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_is_recovering(const struct es_nf_hand_state *kernel)
 {
 	return es_nf_recovery_is_due(&kernel->recovery);
 }
 
-void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *frame)
+void es_nf_hand_state_hurry(struct es_nf_hand_state *kernel, const struct es_nf_frame *frame)
 {
 	struct es_packet pkt;
 	struct es_segment seg;
@@ -216,19 +217,20 @@ void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *f
 	(void)es_nf_recovery_hurry(&kernel->recovery, &flow);
 }
 
-void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns, es_nf_kernel_kept_fn kept_fn, void *ctx)
+void es_nf_hand_state_go_on(struct es_nf_hand_state *kernel, __u64 now_ns, es_nf_hand_state_kept_fn kept_fn,
+			    void *ctx)
 {
 	kernel->kept_fn = kept_fn;
 	kernel->kept_ctx = ctx;
 	es_nf_attempts_go_on(kernel->attempts, now_ns);
 }
 
-void es_nf_kernel_give_up(struct es_nf_kernel *kernel)
+void es_nf_hand_state_give_up(struct es_nf_hand_state *kernel)
 {
 	es_nf_attempts_give_up(kernel->attempts, NULL);
 }
 
-int es_nf_kernel_wait_ms(const struct es_nf_kernel *kernel)
+int es_nf_hand_state_wait_ms(const struct es_nf_hand_state *kernel)
 {
 	return es_nf_attempts_wait_ms(kernel->attempts, es_nf_now_ns());
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_NETFILTER_ENGINE_KERNEL_H
-#define ES_NETFILTER_ENGINE_KERNEL_H
+#ifndef ES_NETFILTER_ENGINE_HAND_STATE_H
+#define ES_NETFILTER_ENGINE_HAND_STATE_H
 
 /* The state of a node's hands (hands.h); private to them. */
 #include "netfilter/engine/attempts.h"
@@ -10,14 +10,14 @@
 #include "netfilter/rebuild/reach.h"
 #include "netfilter/rebuild/recovery.h"
 
-struct es_nf_kernel {
+struct es_nf_hand_state {
 	struct es_nf_frames frames;
 	struct es_nf_raw datagrams;
 	struct es_nf_raw marked; /* neither rules nor conntrack change what these sockets send */
 	struct es_nf_tun tun;
 	struct es_nf_rebuild rebuild;
 	struct es_nf_attempts *attempts;
-	es_nf_kernel_kept_fn kept_fn;
+	es_nf_hand_state_kept_fn kept_fn;
 	void *kept_ctx;
 	struct es_nf_recovery recovery;
 	struct es_nf_reach reach;
