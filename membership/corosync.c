@@ -26,8 +26,8 @@
 #define HELD_MAX     (16u << 20)
 
 /* An event that CPG has delivered, and that quorum has not judged yet. */
-struct es_event {
-	struct es_event *next;
+struct es_corosync_event {
+	struct es_corosync_event *next;
 	struct es_group_id from;
 	unsigned int count;
 	unsigned int leaver_count;
@@ -55,7 +55,7 @@ struct es_corosync {
 	int is_failed;
 	uint64_t quorum_seq;
 	uint64_t cpg_seq;
-	struct es_event *first, **last;
+	struct es_corosync_event *first, **last;
 	size_t held_bytes;
 	unsigned int under_way;
 	char *pending;
@@ -65,7 +65,7 @@ struct es_corosync {
 
 static void es_events_drop(struct es_corosync *c)
 {
-	struct es_event *event;
+	struct es_corosync_event *event;
 
 	while ((event = c->first)) {
 		c->first = event->next;
@@ -111,7 +111,7 @@ static void es_corosync_close(struct es_corosync *c, const char *why)
 	c->is_failed = 0;
 }
 
-static void es_event_add(struct es_corosync *c, struct es_event *event)
+static void es_event_add(struct es_corosync *c, struct es_corosync_event *event)
 {
 	event->next = NULL;
 	*c->last = event;
@@ -125,7 +125,7 @@ static void es_on_message(cpg_handle_t handle, const struct cpg_name *group, uin
 			  void *msg, size_t len)
 {
 	struct es_corosync *c = NULL;
-	struct es_event *event;
+	struct es_corosync_event *event;
 
 	(void)group;
 	if (cpg_context_get(handle, (void **)&c) != CS_OK || !c)
@@ -154,7 +154,7 @@ static void es_on_confchg(cpg_handle_t handle, const struct cpg_name *group,
 			  size_t joined_count)
 {
 	struct es_corosync *c = NULL;
-	struct es_event *event;
+	struct es_corosync_event *event;
 
 	(void)group;
 	if (cpg_context_get(handle, (void **)&c) != CS_OK || !c)
@@ -318,7 +318,7 @@ static int es_is_settled(const struct es_corosync *c)
 	return !c->is_changing && c->cpg_seq && c->cpg_seq == c->quorum_seq;
 }
 
-static void es_event_report(struct es_corosync *c, const struct es_event *event)
+static void es_event_report(struct es_corosync *c, const struct es_corosync_event *event)
 {
 	struct es_group_id self = {c->nodeid, (uint32_t)getpid()};
 
@@ -341,7 +341,7 @@ static void es_event_report(struct es_corosync *c, const struct es_event *event)
 
 static void es_events_report(struct es_corosync *c)
 {
-	struct es_event *event;
+	struct es_corosync_event *event;
 
 	while (es_is_settled(c) && c->is_quorate && (event = c->first)) {
 		c->first = event->next;

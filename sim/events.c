@@ -12,19 +12,19 @@ void es_events_fini(struct es_events *events)
 	*events = (struct es_events){};
 }
 
-static int es_event_before(const struct es_event *a, const struct es_event *b)
+static int es_event_before(const struct es_sim_event *a, const struct es_sim_event *b)
 {
 	return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->order < b->order);
 }
 
 int es_events_put(struct es_events *events, __u64 at_ns, __u32 what, __u32 whom)
 {
-	struct es_event event = {at_ns, events->order, what, whom};
+	struct es_sim_event event = {at_ns, events->order, what, whom};
 	size_t at = events->count;
 
 	if (events->count == events->room) {
 		size_t room = events->room ? events->room * 2 : 1024;
-		struct es_event *heap = reallocarray(events->heap, room, sizeof(*heap));
+		struct es_sim_event *heap = reallocarray(events->heap, room, sizeof(*heap));
 
 		if (!heap)
 			return -ENOMEM;
@@ -41,10 +41,10 @@ int es_events_put(struct es_events *events, __u64 at_ns, __u32 what, __u32 whom)
 	return 0;
 }
 
-int es_events_take(struct es_events *events, struct es_event *ret_event)
+int es_events_take(struct es_events *events, struct es_sim_event *ret_event)
 {
-	struct es_event *heap = events->heap;
-	struct es_event last;
+	struct es_sim_event *heap = events->heap;
+	struct es_sim_event last;
 	size_t at = 0;
 
 	if (!events->count)

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <linux/types.h>
 
-/* struct es_event - @what and @whom are the owner's */
-struct es_event {
+/* struct es_sim_event - @what and @whom are the owner's */
+struct es_sim_event {
 	__u64 at_ns;
 	__u64 order;
 	__u32 what;
@@ -18,7 +18,7 @@ struct es_event {
 };
 
 struct es_events {
-	struct es_event *heap;
+	struct es_sim_event *heap;
 	size_t count;
 	size_t room;
 	__u64 order;
@@ -30,6 +30,6 @@ void es_events_fini(struct es_events *events);
 int es_events_put(struct es_events *events, __u64 at_ns, __u32 what, __u32 whom);
 
 /* es_events_take() - the earliest one; returns 0 if there is none */
-int es_events_take(struct es_events *events, struct es_event *ret_event);
+int es_events_take(struct es_events *events, struct es_sim_event *ret_event);
 
 #endif

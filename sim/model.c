@@ -378,7 +378,7 @@ static void es_sim_publish(struct es_sim *sim)
 
 /* --- the run */
 
-static void es_sim_happen(struct es_sim *sim, const struct es_event *event)
+static void es_sim_happen(struct es_sim *sim, const struct es_sim_event *event)
 {
 	switch ((enum es_what)event->what) {
 	case ES_ASK:
@@ -472,7 +472,7 @@ int es_sim_run(const struct es_sim_params *params, const struct es_workload *wor
 	       void (*progress)(void *ctx, double done), void *ctx, struct es_sim_result *ret_result)
 {
 	struct es_sim sim = {.params = params, .workload = workload, .result = ret_result};
-	struct es_event event;
+	struct es_sim_event event;
 	__u64 last_ns = 0;
 	int rc;
 

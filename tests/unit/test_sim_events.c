@@ -10,7 +10,7 @@ static void test_order(void **state)
 	static const __u64 times[] = {50, 10, 30, 10, 0, 50, 10};
 	static const __u32 expected[] = {4, 1, 3, 6, 2, 0, 5};
 	struct es_events events = {};
-	struct es_event event;
+	struct es_sim_event event;
 
 	(void)state;
 	for (__u32 i = 0; i < 7; i++)
@@ -29,7 +29,7 @@ static void test_order(void **state)
 static void test_random(void **state)
 {
 	struct es_events events = {};
-	struct es_event event;
+	struct es_sim_event event;
 	__u64 last_ns = 0, last_order = 0;
 	uint64_t seed = 7;
 	unsigned int taken = 0, put = 0;
