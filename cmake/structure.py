@@ -5,7 +5,7 @@ own name, and the wall clock is read in two places only.
 
     structure.py             prints file, line and include of what breaks that
 
-A room is a folder; rooms_of_tree() and the CMakeLists.txt of netfilter/ and inspector/ name them, the lowest first. A file includes files
+A room is a folder; rooms_of_tree() and the CMakeLists.txt of netfilter/, inspector/ and tls/ name them, the lowest first. A file includes files
 of its own room and of rooms named before it. Tests may include anything. Somebody may set the wall clock at any moment, so no deadline is told by it. Before it reads the tree, the check proves that it can fail.
 """
 import os
@@ -14,14 +14,14 @@ import subprocess
 import sys
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-ROOMY = ("netfilter", "inspector")  # folders of rooms, in the order in which their CMakeLists.txt have them
+ROOMY = ("netfilter", "inspector", "tls")  # folders of rooms, in the order in which their CMakeLists.txt have them
 # Rooms that nothing else of the tree may include, and what they may.
 APART = {"kmod/bpf": ("kmod/core",), "kmod/module": ("kmod/core",), "plugins": ("inspector/plugin/include",)}
 INSTALLED = ("ring/include", "libearshot/include", "inspector/plugin/include")  # <earshot/...>
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"\n]+)"|<(earshot/[^>\n]+)>)', re.M)
 
 
-TIMED = ("kmod", "netfilter", "ring", "libearshot", "membership", "inspector", "plugins")
+TIMED = ("kmod", "netfilter", "ring", "libearshot", "membership", "inspector", "tls", "plugins")
 WALL_CLOCK = re.compile(r"\b(?:CLOCK_REALTIME(?:_COARSE)?\b|(?:ev_now|ev_time|gettimeofday|timespec_get|time|ktime_get_real\w*)\()")
 WALL_CLOCK_IN = ("inspector/base/wall.c", "inspector/daemon/clock.c")
 GUARD = re.compile(r"^#ifndef (\w+)\n#define \1\n", re.M)
@@ -35,7 +35,7 @@ def rooms_of(folder):
 
 
 def rooms_of_tree():
-    return ("kmod/core", *rooms_of("netfilter"), "ring", "libearshot", "membership", *rooms_of("inspector"), "sim", "lab")
+    return ("kmod/core", *rooms_of("netfilter"), "ring", "libearshot", "membership", *rooms_of("inspector"), *rooms_of("tls"), "sim", "lab")
 
 
 def room_of(path, rooms):

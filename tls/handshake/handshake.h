@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_TLS_HANDSHAKE_H
+#define ES_TLS_HANDSHAKE_H
+
+/*
+ * A server's TLS handshakes, by OpenSSL over memory: bytes in, bytes out, and in the end the state from which
+ * tls/record/ goes on. OpenSSL never sees a record after that.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include "inspector/base/error.h"
+#include "tls/record/state.h"
+
+/**
+ * struct es_tls_certificate - a certificate and its key
+ * @names: of the certificate's subjectAltName decide for which server names it is shown (RFC 6066 section 3);
+ * the first certificate is shown for all others
+ */
+struct es_tls_certificate {
+	const char *certificate_file; /* PEM: the certificate, then its chain */
+	const char *key_file;	      /* PEM */
+	const char *ocsp_file;	      /* DER: a response that is stapled; NULL: none */
+};
+
+/**
+ * struct es_tls_settings - of a service
+ * @minimum: ES_TLS_1_2 or ES_TLS_1_3
+ * @ciphers: TLS 1.2's, as OpenSSL's list; @suites: TLS 1.3's; NULL: Mozilla's intermediate ones
+ * @alpn: in the order of preference, ended by ES_TLS_ALPN_NONE
+ * @client_ca_file: client certificates are asked for, and verified; NULL: none are; @client_must: and needed
+ */
+struct es_tls_settings {
+	const struct es_tls_certificate *certificates;
+	unsigned int certificate_count;
+	uint16_t minimum;
+	const char *ciphers;
+	const char *suites;
+	enum es_tls_alpn alpn[ES_TLS_ALPN_COUNT];
+	const char *client_ca_file;
+	int client_must;
+};
+
+/**
+ * struct es_tls_ticket_keys - under which tickets are made (RFC 5077, RFC 8446 section 4.6.1)
+ * @key[0] makes them, all @count are read: of today, of the day before and of the next one
+ */
+#define ES_TLS_TICKET_KEYS_MAX 6
+struct es_tls_ticket_keys {
+	unsigned int count;
+	uint8_t name[ES_TLS_TICKET_KEYS_MAX][16];
+	uint8_t aes[ES_TLS_TICKET_KEYS_MAX][32];
+	uint8_t mac[ES_TLS_TICKET_KEYS_MAX][32];
+};
+
+struct es_tls_context;
+
+/**
+ * es_tls_context_new() - read files and make ready; @err names the file and what is wrong with it
+ * Returns 0 or -errno. The context may be freed while handshakes that it began go on.
+ */
+int es_tls_context_new(const struct es_tls_settings *settings, struct es_tls_context **ret_context,
+		       struct es_conf_error *err);
+void es_tls_context_free(struct es_tls_context **context);
+
+/* es_tls_context_tickets() - the keys from now on; @home: this node's number, which its tickets name */
+void es_tls_context_tickets(struct es_tls_context *context, const struct es_tls_ticket_keys *keys,
+			    uint8_t home);
+
+struct es_tls_handshake;
+
+int es_tls_handshake_new(struct es_tls_context *context, struct es_tls_handshake **ret_handshake);
+void es_tls_handshake_free(struct es_tls_handshake **handshake);
+
+enum es_tls_progress {
+	ES_TLS_SHAKING,	 /* wants more of the client */
+	ES_TLS_SHAKEN,	 /* over: es_tls_handshake_state() */
+	ES_TLS_SHAKE_BAD /* over: an alert may be among the bytes to send */
+};
+
+/**
+ * es_tls_handshake_step() - take bytes from the client
+ * @ret_used: so many were taken; after ES_TLS_SHAKEN the rest are the first records of application data
+ */
+enum es_tls_progress es_tls_handshake_step(struct es_tls_handshake *handshake, const uint8_t *bytes,
+					   size_t len, size_t *ret_used);
+
+/* es_tls_handshake_pending() - bytes to send to the client, valid until the next step; es_tls_handshake_sent() takes off @len */
+size_t es_tls_handshake_pending(const struct es_tls_handshake *handshake, const uint8_t **ret_bytes);
+void es_tls_handshake_sent(struct es_tls_handshake *handshake, size_t len);
+
+/* es_tls_handshake_state() - after ES_TLS_SHAKEN. Returns 0 or -EPROTO: OpenSSL has not told the secrets */
+int es_tls_handshake_state(struct es_tls_handshake *handshake, struct es_tls_state *ret_state);
+
+/* es_tls_handshake_resumed() - was a ticket taken? @ret_home: the node's number in it */
+int es_tls_handshake_resumed(const struct es_tls_handshake *handshake, uint8_t *ret_home);
+
+/* es_tls_handshake_why() - after ES_TLS_SHAKE_BAD: words; a constant */
+const char *es_tls_handshake_why(const struct es_tls_handshake *handshake);
+
+#endif

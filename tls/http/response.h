@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_TLS_RESPONSE_H
+#define ES_TLS_RESPONSE_H
+
+/*
+ * Where a response of the server behind ends, and whether its connection serves another request. The bytes go
+ * to the client as they are.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include "kmod/core/response.h"
+
+enum es_tls_response_end {
+	ES_TLS_RESPONSE_OPEN,	  /* more is to come */
+	ES_TLS_RESPONSE_OVER,	  /* it is complete */
+	ES_TLS_RESPONSE_AT_CLOSE, /* it ends when the server closes */
+	ES_TLS_RESPONSE_TUNNEL,	  /* 101, or 2xx to CONNECT: both sides go on until one closes */
+	ES_TLS_RESPONSE_BAD,	  /* no HTTP/1 response, or one that nobody can tell the end of */
+};
+
+/**
+ * struct es_tls_response - @status: of the last head, 0 before; interim ones (1xx but 101) do not end it
+ * @keeps: after ES_TLS_RESPONSE_OVER: the server's connection may be asked again (RFC 9112 section 9.3)
+ */
+struct es_tls_response {
+	struct es_response scan;
+	unsigned int status;
+	int keeps;
+	int is_head; /* it answers HEAD */
+	int is_connect;
+};
+
+void es_tls_response_init(struct es_tls_response *response, int is_head, int is_connect);
+
+/**
+ * es_tls_response_take() - the next @len bytes that the server has sent
+ * @ret_used: so many belong to this response
+ */
+enum es_tls_response_end es_tls_response_take(struct es_tls_response *response, const uint8_t *bytes,
+					      size_t len, size_t *ret_used);
+
+#endif
