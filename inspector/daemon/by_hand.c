@@ -5,12 +5,17 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "inspector/base/clock.h"
+#include "inspector/base/log.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/by_hand.h"
-#include "inspector/daemon/load.h"
-#include "inspector/daemon/membership_internal.h"
 
 #define AGAIN_MS 5000 /* a change that was lost with the bus is asked for again */
+
+static uint64_t now_ms(void)
+{
+	return es_clock_now_ns() / 1000000;
+}
 
 static uint64_t wall_ms(void)
 {
@@ -28,11 +33,9 @@ static int is_same(const struct es_wire_by_hand *a, const struct es_wire_by_hand
 	       !strcmp(a->who, b->who) && !strcmp(a->why, b->why);
 }
 
-static void say(struct es_membership *m, const struct es_wire_by_hand *by_hand)
+static unsigned int configured(const struct es_daemon_by_hand *h, unsigned int node)
 {
-	uint8_t buf[ES_WIRE_BY_HAND_SIZE];
-
-	es_bus_send(m->bus, ES_WIRE_BY_HAND, buf, es_wire_put_by_hand(buf, sizeof(buf), by_hand));
+	return (*h->conf)->nodes[node].weight;
 }
 
 /*
@@ -59,52 +62,66 @@ static void keep_file(const char *path, const struct es_wire_by_hand *now, struc
 		*kept = *now;
 }
 
-static void keep(struct es_membership *m)
+static void keep(struct es_daemon_by_hand *h)
 {
-	struct es_daemon_by_hand *h = &m->by_hand;
-	unsigned int self = m->daemon->cluster->self;
+	unsigned int self = h->group->self;
 	struct es_by_hand *own = &h->node[self];
-	int was_unkept = es_membership_is_unkept(m);
+	int was_unkept = es_by_hand_is_unkept(h);
 
 	/* Drained by a node of a version that does not say who did it. */
-	if (m->is_drained && !is_drain(&own->state))
+	if (h->is_drained && !is_drain(&own->state))
 		own->state = (struct es_wire_by_hand){.node = (uint16_t)self,
 						      .what = ES_WIRE_CHANGE_STATE,
 						      .value = ES_NODE_DRAINING,
 						      .set_ms = wall_ms()};
-	keep_file(m->daemon->drained_path, m->is_drained ? &own->state : NULL, &h->kept.state, &h->has_drain,
+	keep_file(h->drained_path, h->is_drained ? &own->state : NULL, &h->kept.state, &h->has_drain,
 		  &h->is_drain_unkept);
-	keep_file(m->daemon->weight_path, own->weight.what ? &own->weight : NULL, &h->kept.weight,
-		  &h->has_weight, &h->is_weight_unkept);
-	h->again_ms = es_membership_is_unkept(m) ? es_membership_now_ms() + AGAIN_MS : 0;
-	/* Whoever has given the command waits for this word. */
-	if (es_membership_is_unkept(m) != was_unkept)
-		es_daemon_load_tell(m->daemon);
+	keep_file(h->weight_path, own->weight.what ? &own->weight : NULL, &h->kept.weight, &h->has_weight,
+		  &h->is_weight_unkept);
+	h->again_ms = es_by_hand_is_unkept(h) ? now_ms() + AGAIN_MS : 0;
+	if (es_by_hand_is_unkept(h) != was_unkept)
+		h->ops->unkept(h->ctx);
 }
 
-void es_by_hand_begin(struct es_membership *m)
+void es_by_hand_init(struct es_daemon_by_hand *h, const struct es_daemon_by_hand_ops *ops, void *ctx,
+		     struct es_group *group, struct es_conf *const *conf, const char *drained_path,
+		     const char *weight_path)
 {
-	struct es_daemon_by_hand *h = &m->by_hand;
-	unsigned int self = m->daemon->cluster->self;
+	*h = (struct es_daemon_by_hand){.ops = ops,
+					.ctx = ctx,
+					.group = group,
+					.conf = conf,
+					.drained_path = drained_path,
+					.weight_path = weight_path};
+}
+
+int es_by_hand_is_unkept(const struct es_daemon_by_hand *h)
+{
+	return h->is_drain_unkept || h->is_weight_unkept;
+}
+
+void es_by_hand_begin(struct es_daemon_by_hand *h)
+{
+	unsigned int self = h->group->self;
 	struct es_by_hand *own = &h->node[self];
 	char text[ES_BY_HAND_TEXT_SIZE];
-	int rc = es_by_hand_read(m->daemon->drained_path, ES_WIRE_CHANGE_STATE, &own->state);
+	int rc = es_by_hand_read(h->drained_path, ES_WIRE_CHANGE_STATE, &own->state);
 
 	if (rc && rc != -ENOENT) {
 		es_log(ES_LOG_WARNING,
 		       "%s: cannot be read: %s; this node is drained; by whom and until when is "
 		       "not known",
-		       m->daemon->drained_path, strerror(-rc));
+		       h->drained_path, strerror(-rc));
 		own->state =
 			(struct es_wire_by_hand){.what = ES_WIRE_CHANGE_STATE, .value = ES_NODE_DRAINING};
 	}
 	/* The node is drained because the file exists, whatever is in it. */
 	if (rc != -ENOENT) {
 		own->state.node = (uint16_t)self;
-		m->is_drained = h->has_drain = 1;
-		m->group.node[self].state = ES_NODE_DRAINING;
+		h->is_drained = h->has_drain = 1;
+		h->group->node[self].state = ES_NODE_DRAINING;
 		if (own->state.until_ms)
-			h->end_ms = es_membership_now_ms() + es_by_hand_left_ms(&own->state, wall_ms()) + 1;
+			h->end_ms = now_ms() + es_by_hand_left_ms(&own->state, wall_ms()) + 1;
 		es_log(ES_LOG_WARNING,
 		       "this node is drained, as before it started%s; earshot undrain gives it requests "
 		       "again",
@@ -113,132 +130,128 @@ void es_by_hand_begin(struct es_membership *m)
 		own->state.what = 0;
 	}
 	h->kept.state = own->state;
-	rc = es_by_hand_read(m->daemon->weight_path, ES_WIRE_CHANGE_WEIGHT, &own->weight);
+	rc = es_by_hand_read(h->weight_path, ES_WIRE_CHANGE_WEIGHT, &own->weight);
 	if (rc && rc != -ENOENT)
 		es_log(ES_LOG_WARNING,
 		       "%s: cannot be read: %s; this node takes its weight from the configuration",
-		       m->daemon->weight_path, strerror(-rc));
+		       h->weight_path, strerror(-rc));
 	if (!rc && own->weight.value <= ES_CONF_WEIGHT_MAX) {
 		own->weight.node = (uint16_t)self;
 		h->has_weight = 1;
-		m->group.node[self].weight = own->weight.value;
+		h->group->node[self].weight = own->weight.value;
 		es_log(ES_LOG_WARNING, "this node has weight %u, as before it started, set%s",
 		       own->weight.value, es_by_hand_text(&own->weight, text, sizeof(text)));
 	} else {
 		own->weight.what = 0;
 	}
 	h->kept.weight = own->weight;
-	h->state[self] = m->group.node[self].state;
+	h->state[self] = h->group->node[self].state;
 }
 
-unsigned int es_by_hand_own_weight(const struct es_membership *m)
+unsigned int es_by_hand_own_weight(const struct es_daemon_by_hand *h)
 {
-	unsigned int self = m->daemon->cluster->self;
-	const struct es_wire_by_hand *weight = &m->by_hand.node[self].weight;
+	unsigned int self = h->group->self;
+	const struct es_wire_by_hand *weight = &h->node[self].weight;
 
-	return weight->what ? weight->value : m->daemon->conf->nodes[self].weight;
+	return weight->what ? weight->value : configured(h, self);
 }
 
-void es_by_hand_changed(struct es_membership *m)
+void es_by_hand_changed(struct es_daemon_by_hand *h)
 {
-	struct es_daemon_by_hand *h = &m->by_hand;
-
-	for (unsigned int i = 0; i < m->group.node_count; i++) {
+	for (unsigned int i = 0; i < h->group->node_count; i++) {
 		struct es_by_hand *node = &h->node[i];
-		uint8_t state = m->group.node[i].state;
+		uint8_t state = h->group->node[i].state;
 
 		if (state == ES_NODE_UP && h->state[i] != ES_NODE_UP) {
 			node->state.what = 0;
-			if (i == m->daemon->cluster->self)
+			if (i == h->group->self)
 				h->end_ms = 0;
 		}
 		h->state[i] = state;
-		if (node->weight.what && node->weight.value == m->daemon->conf->nodes[i].weight)
+		if (node->weight.what && node->weight.value == configured(h, i))
 			node->weight.what = 0;
 	}
-	keep(m);
+	keep(h);
 }
 
-void es_by_hand_view(struct es_membership *m)
+void es_by_hand_view(struct es_daemon_by_hand *h)
 {
-	const struct es_by_hand *own = &m->by_hand.node[m->daemon->cluster->self];
+	const struct es_by_hand *own = &h->node[h->group->self];
 
 	if (is_drain(&own->state))
-		say(m, &own->state);
+		h->ops->say(h->ctx, &own->state);
 	if (own->weight.what)
-		say(m, &own->weight);
+		h->ops->say(h->ctx, &own->weight);
 }
 
-void es_by_hand_message(struct es_membership *m, const void *payload, size_t len)
+void es_by_hand_message(struct es_daemon_by_hand *h, const void *payload, size_t len)
 {
 	struct es_wire_by_hand by_hand;
 	struct es_by_hand *node;
 
-	if (es_wire_get_by_hand(payload, len, &by_hand) || by_hand.node >= m->group.node_count)
+	if (es_wire_get_by_hand(payload, len, &by_hand) || by_hand.node >= h->group->node_count)
 		return;
-	node = &m->by_hand.node[by_hand.node];
+	node = &h->node[by_hand.node];
 	if (by_hand.what == ES_WIRE_CHANGE_WEIGHT) {
 		node->weight = by_hand;
 		/*
 		 * The word about going back to the configured weight is kept until that is in force: the
 		 * story still has to tell who did it.
 		 */
-		if (by_hand.value == m->daemon->conf->nodes[by_hand.node].weight &&
-		    by_hand.value == m->group.node[by_hand.node].weight)
+		if (by_hand.value == configured(h, by_hand.node) &&
+		    by_hand.value == h->group->node[by_hand.node].weight)
 			node->weight.what = 0;
 	} else if (by_hand.what == ES_WIRE_CHANGE_STATE) {
 		/* The word that this node sent itself when it joined does not begin the drain's time anew. */
 		int is_known = is_same(&node->state, &by_hand);
 
 		node->state = by_hand;
-		if (by_hand.node == m->daemon->cluster->self && !is_known)
-			m->by_hand.end_ms =
-				by_hand.for_s ? es_membership_now_ms() + by_hand.for_s * 1000ULL : 0;
+		if (by_hand.node == h->group->self && !is_known)
+			h->end_ms = by_hand.for_s ? now_ms() + by_hand.for_s * 1000ULL : 0;
 	}
 	/* The end of a drain is kept when the drain has ended (es_by_hand_changed()). */
 	if (by_hand.what == ES_WIRE_CHANGE_WEIGHT || is_drain(&by_hand))
-		keep(m);
+		keep(h);
 }
 
-int es_by_hand_set(struct es_membership *m, const struct es_wire_by_hand *by_hand)
+int es_by_hand_set(struct es_daemon_by_hand *h, const struct es_wire_by_hand *word)
 {
-	unsigned int node = by_hand->node;
+	unsigned int node = word->node;
 
-	if (!es_group_is_in(&m->group) || node >= m->group.node_count || !m->group.node[node].is_member)
+	if (!es_group_is_in(h->group) || node >= h->group->node_count || !h->group->node[node].is_member)
 		return -ENOTCONN;
-	say(m, by_hand);
-	es_group_change(&m->group, node, by_hand->what, by_hand->value);
+	h->ops->say(h->ctx, word);
+	es_group_change(h->group, node, word->what, word->value);
 	return 0;
 }
 
-void es_by_hand_tick(struct es_membership *m)
+void es_by_hand_tick(struct es_daemon_by_hand *h)
 {
-	struct es_daemon_by_hand *h = &m->by_hand;
-	unsigned int self = m->daemon->cluster->self;
+	unsigned int self = h->group->self;
 	struct es_wire_by_hand word = {.node = (uint16_t)self,
 				       .what = ES_WIRE_CHANGE_STATE,
 				       .value = ES_NODE_UP,
 				       .why = "its time is over"};
 
-	if (h->again_ms && es_membership_now_ms() >= h->again_ms)
-		keep(m);
-	if (!h->end_ms || es_membership_now_ms() < h->end_ms || !es_group_is_in(&m->group) ||
-	    m->group.node[self].state != ES_NODE_DRAINING)
+	if (h->again_ms && now_ms() >= h->again_ms)
+		keep(h);
+	if (!h->end_ms || now_ms() < h->end_ms || !es_group_is_in(h->group) ||
+	    h->group->node[self].state != ES_NODE_DRAINING)
 		return;
-	h->end_ms = es_membership_now_ms() + AGAIN_MS;
+	h->end_ms = now_ms() + AGAIN_MS;
 	word.set_ms = wall_ms();
-	es_by_hand_set(m, &word);
+	es_by_hand_set(h, &word);
 }
 
-const struct es_wire_by_hand *es_by_hand_shown(const struct es_membership *m, unsigned int node,
+const struct es_wire_by_hand *es_by_hand_shown(const struct es_daemon_by_hand *h, unsigned int node,
 					       enum es_wire_change_what what)
 {
-	const struct es_by_hand *by_hand = &m->by_hand.node[node];
+	const struct es_by_hand *by_hand = &h->node[node];
 
 	if (what == ES_WIRE_CHANGE_STATE)
-		return is_drain(&by_hand->state) && m->group.node[node].state == ES_NODE_DRAINING
+		return is_drain(&by_hand->state) && h->group->node[node].state == ES_NODE_DRAINING
 			       ? &by_hand->state
 			       : NULL;
-	return by_hand->weight.what && m->group.node[node].weight == by_hand->weight.value ? &by_hand->weight
-											   : NULL;
+	return by_hand->weight.what && h->group->node[node].weight == by_hand->weight.value ? &by_hand->weight
+											    : NULL;
 }

@@ -68,7 +68,7 @@ void es_cluster_watch_view(struct es_membership *m, unsigned int count)
 	if (m->cluster_link_waited)
 		self->weight = 0;
 	else if (has_waited)
-		self->weight = (uint16_t)es_by_hand_own_weight(m);
+		self->weight = (uint16_t)es_by_hand_own_weight(&m->by_hand);
 }
 
 /* While corosync does not answer, people are told that instead (membership.c). */
@@ -111,7 +111,7 @@ void es_cluster_watch_tick(struct es_membership *m)
 				     another_serves(group), es_membership_now_ms())) {
 	case ES_CLUSTER_LINK_TAKE:
 		es_group_change(group, group->self, ES_WIRE_CHANGE_WEIGHT,
-				(uint16_t)es_by_hand_own_weight(m));
+				(uint16_t)es_by_hand_own_weight(&m->by_hand));
 		break;
 	case ES_CLUSTER_LINK_TELL:
 		tell(m);

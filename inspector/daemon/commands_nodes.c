@@ -82,7 +82,7 @@ static int change(struct es_daemon *d, struct json_object *request, struct es_wi
 
 	if (rc)
 		return rc;
-	rc = d->membership ? es_by_hand_set(d->membership, word) : -EINVAL;
+	rc = d->membership ? es_by_hand_set(es_membership_by_hand(d->membership), word) : -EINVAL;
 	if (rc == -EINVAL)
 		es_conf_error_set(err, "membership is static: change the configuration, and reload it");
 	else if (rc)

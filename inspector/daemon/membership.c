@@ -67,7 +67,7 @@ static void on_changed(void *ctx)
 {
 	struct es_membership *m = ctx;
 	unsigned int state = m->group.node[m->daemon->cluster->self].state;
-	int is_drained = m->is_drained;
+	int is_drained = m->by_hand.is_drained;
 
 	es_ring_on_changed(m);
 	es_story_changed(m);
@@ -75,8 +75,8 @@ static void on_changed(void *ctx)
 		is_drained = m->until_restart = 0;
 	else if (state == ES_NODE_DRAINING && !m->until_restart)
 		is_drained = 1;
-	m->is_drained = is_drained;
-	es_by_hand_changed(m);
+	m->by_hand.is_drained = is_drained;
+	es_by_hand_changed(&m->by_hand);
 }
 
 static const struct es_group_ops group_ops = {
@@ -89,6 +89,24 @@ static const struct es_group_ops group_ops = {
 	.left = on_left,
 	.log = on_log,
 };
+
+static void on_by_hand(void *ctx, const struct es_wire_by_hand *by_hand)
+{
+	struct es_membership *m = ctx;
+	uint8_t buf[ES_WIRE_BY_HAND_SIZE];
+
+	es_bus_send(m->bus, ES_WIRE_BY_HAND, buf, es_wire_put_by_hand(buf, sizeof(buf), by_hand));
+}
+
+/* Whoever has given the command waits for this word. */
+static void on_unkept(void *ctx)
+{
+	struct es_membership *m = ctx;
+
+	es_daemon_load_tell(m->daemon);
+}
+
+static const struct es_daemon_by_hand_ops by_hand_ops = {.say = on_by_hand, .unkept = on_unkept};
 
 /* A node that the others have given up has heard nothing for the token's timeout at least. */
 static void lease_measure(struct es_membership *m, unsigned int token_ms)
@@ -107,7 +125,7 @@ static void on_view(void *ctx, struct es_group_id self, const struct es_group_id
 	lease_measure(m, bus.token_ms);
 	es_cluster_watch_view(m, count);
 	es_group_view(&m->group, self, members, count, leavers, leaver_count, es_membership_now_ms());
-	es_by_hand_view(m);
+	es_by_hand_view(&m->by_hand);
 	es_daemon_service_drains_view(m->daemon);
 	es_daemon_contents_view(m->daemon->contents, self, members, count, es_membership_now_ms());
 }
@@ -137,7 +155,7 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 		if (type == ES_WIRE_LOAD)
 			load_take(m, from, payload, payload_len);
 		if (type == ES_WIRE_BY_HAND)
-			es_by_hand_message(m, payload, payload_len);
+			es_by_hand_message(&m->by_hand, payload, payload_len);
 		if (type == ES_WIRE_SERVICE_DRAIN)
 			es_daemon_service_drains_wish(m->daemon, payload, payload_len);
 		if (type == ES_WIRE_SERVICE_DRAINS)
@@ -312,7 +330,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 	if (m->group.phase != ES_GROUP_OUT && es_membership_now_ms() >= m->load_at_ms)
 		es_membership_load_send(m);
 	server_watch(m);
-	es_by_hand_tick(m);
+	es_by_hand_tick(&m->by_hand);
 	es_daemon_service_drains_tick(m->daemon);
 	es_story_tick(m);
 	contents_watch(m);
@@ -340,7 +358,7 @@ static void describe(struct es_membership *m)
 	char settings[ES_WIRE_SETTINGS_SIZE];
 
 	es_settings_text(d->conf, &d->keys, &d->network, d->plugins, settings, sizeof(settings));
-	es_group_describe(&m->group, es_by_hand_own_weight(m), settings);
+	es_group_describe(&m->group, es_by_hand_own_weight(&m->by_hand), settings);
 }
 
 static void names_read(const struct es_conf *conf, const char **ret_names)
@@ -384,7 +402,8 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 	es_group_init(&m->group, &group_ops, m, names, d->conf->node_count, d->cluster->self,
 		      state->served_epoch, m->lease_ms, PATIENCE_MS);
 	es_group_start(&m->group, state->doubt_ns / 1000000, es_membership_now_ms());
-	es_by_hand_begin(m);
+	es_by_hand_init(&m->by_hand, &by_hand_ops, m, &m->group, &d->conf, d->drained_path, d->weight_path);
+	es_by_hand_begin(&m->by_hand);
 	es_daemon_service_drains_begin(m->daemon);
 	describe(m);
 	m->is_silent = 1;
@@ -471,8 +490,8 @@ void es_membership_reloaded(struct es_membership *m)
 	 * A weight that was set by hand holds, unless the file says the same now. A node that waits takes its
 	 * weight when it has waited.
 	 */
-	es_by_hand_changed(m);
-	after = m->cluster_link.is_waiting ? before : es_by_hand_own_weight(m);
+	es_by_hand_changed(&m->by_hand);
+	after = m->cluster_link.is_waiting ? before : es_by_hand_own_weight(&m->by_hand);
 	describe(m);
 	m->group.node[self].weight = (uint16_t)before;
 	if (before != after)

@@ -12,6 +12,7 @@
 #include "membership/group.h"
 
 struct es_daemon;
+struct es_daemon_by_hand;
 struct es_membership;
 
 /**
@@ -52,9 +53,10 @@ int es_membership_drain_until_restart(struct es_membership *membership);
  */
 void es_membership_serving(struct es_membership *membership);
 
-/*
- * es_membership_is_unkept() - would this node's next start find another state or weight than was set by hand?
- */
+/* es_membership_by_hand() - what operators have set (by_hand.h) */
+struct es_daemon_by_hand *es_membership_by_hand(struct es_membership *membership);
+
+/* es_membership_is_unkept() - es_by_hand_is_unkept() of that */
 int es_membership_is_unkept(const struct es_membership *membership);
 
 /*

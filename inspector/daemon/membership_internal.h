@@ -5,7 +5,7 @@
 /*
  * The structures and functions that the files of membership share: membership.c (the bus, the group, when to
  * join), ring.c (what the group's decisions do to datapath and workers), lease.c, silence.c, sign_of_life.c,
- * by_hand.c, service_drains.c, cluster_link.c, story.c, and those that answer for it: membership_state.c and
+ * service_drains.c, cluster_link.c, story.c, and those that answer for it: membership_state.c and
  * membership_report.c.
  */
 #include "inspector/base/clock.h"
@@ -53,7 +53,7 @@ struct es_story {
  * @has_lease: it was given, and nobody has noticed yet that it is over; @lapse: so many messages of this node
  * must come back that were sent after @lapse_ns, each after the one before had, since it ran out in
  * @lapse_epoch
- * @is_drained: the file says so (by_hand.h); @until_restart: this node's draining is none that lasts
+ * @until_restart: this node's draining is none that lasts
  * @counted_in: this node's state when its connections were counted; @counted: that count's number, as told
  */
 struct es_membership {
@@ -81,7 +81,6 @@ struct es_membership {
 	char missing[ES_GROUP_TEXT_SIZE]; /* es_membership_missing() */
 	int was_deaf;
 	int must_end;
-	int is_drained;
 	int until_restart;
 	int has_lease;
 	unsigned int lapse;

@@ -9,7 +9,7 @@ static int is_unkept(const struct es_membership *m, unsigned int node)
 	const struct es_daemon *d = m->daemon;
 
 	if (node == d->cluster->self)
-		return es_membership_is_unkept(m);
+		return es_by_hand_is_unkept(&m->by_hand);
 	return atomic_load_explicit(&d->health.understands[node], memory_order_relaxed) & ES_WIRE_UNKEPT ? 1
 													 : 0;
 }
@@ -21,8 +21,8 @@ void es_membership_report(const struct es_membership *m, struct es_report_member
 	es_bus_state(m->bus, &state);
 	ret->group = &m->group;
 	for (unsigned int i = 0; i < m->group.node_count; i++) {
-		ret->drain[i] = es_by_hand_shown(m, i, ES_WIRE_CHANGE_STATE);
-		ret->weight[i] = es_by_hand_shown(m, i, ES_WIRE_CHANGE_WEIGHT);
+		ret->drain[i] = es_by_hand_shown(&m->by_hand, i, ES_WIRE_CHANGE_STATE);
+		ret->weight[i] = es_by_hand_shown(&m->by_hand, i, ES_WIRE_CHANGE_WEIGHT);
 		ret->is_unkept[i] = m->group.node[i].is_member && is_unkept(m, i);
 	}
 	ret->hearing = &m->link.hearing;

@@ -37,9 +37,14 @@ int es_membership_is_cut_off(const struct es_membership *m)
 	       es_membership_now_ms() - m->cluster_link.wait_ms >= ES_CLUSTER_LINK_TELL_MS;
 }
 
+struct es_daemon_by_hand *es_membership_by_hand(struct es_membership *m)
+{
+	return &m->by_hand;
+}
+
 int es_membership_is_unkept(const struct es_membership *m)
 {
-	return m->by_hand.is_drain_unkept || m->by_hand.is_weight_unkept;
+	return es_by_hand_is_unkept(&m->by_hand);
 }
 
 const char *es_membership_lacks(const struct es_membership *m, unsigned int i, char *text, size_t size)
