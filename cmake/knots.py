@@ -6,8 +6,9 @@
 
 Exact for what the build tree has: a file calls another one if its object needs a name that the other's object defines. A call
 through a pointer is none, since that is how what is below reaches what is above. earshot.ko is not built in that tree, so
-kmod/module is judged by the names in its sources. KNOTTED has the folders in which circles are left, and why; one that has none any
-more must go from there, so that the list only becomes shorter. Before it reads anything, the check proves that it can fail.
+kmod/module is judged by the names in its sources. Where a CMakeLists.txt says ORDERED of its list of files, the list is held to
+it. KNOTTED has the folders in which circles are left, and why; one that has none any more must go from there, so that the list
+only becomes shorter. Before it reads anything, the check proves that it can fail.
 """
 import collections
 import json
@@ -19,12 +20,14 @@ import sys
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 UNBUILT = ("kmod/module",)  # judged by their sources
 KNOTTED = {}
+ORDERED = "A file calls those before it, and none after it."
 
 OUTPUT = re.compile(r" -o (\S+)")
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 NAME = re.compile(r"\bes_\w+")
 # What others see: a function's body, or an initialised object, in the first column.
 DEFINED = re.compile(r"^(?!static\b|extern\b|typedef\b)[a-z_][\w\s*]*?\b(es_\w+)(?:\([^;{}]*\)\s*\{|(?:\[\w*\])?\s*=)", re.M)
+LISTED = re.compile(r"^\s*(\w+\.c)\)?$", re.M)
 INLINE = re.compile(r"^static\s+(?:__always_)?inline\b[\w\s*]*?\b(es_\w+)\([^;{}]*\)\s*\{(.*?)^\}", re.M | re.S)
 
 
@@ -101,6 +104,29 @@ def problems(graph, knotted):
     return found + [f"{folder}: has no circle of calls any more: take it out of KNOTTED" for folder in sorted(untied)]
 
 
+def disorder(graph, lists):
+    """Calls of what {folder: text of its CMakeLists.txt} lists after the caller."""
+    found = []
+    for folder, text in sorted(lists.items()):
+        if ORDERED not in text:
+            continue
+        place = {f"{folder}/{name}": i for i, name in enumerate(LISTED.findall(text))}
+        for path in sorted(place):
+            found += [f"{path}: calls {there} ({', '.join(sorted(names))}), which {folder}/CMakeLists.txt lists after it"
+                      for there, names in sorted(graph.get(path, {}).items()) if place.get(there, 0) > place[path]]
+    return found
+
+
+def lists_of(graph):
+    lists = {}
+    for folder in {os.path.dirname(path) for path in graph}:
+        path = os.path.join(SOURCE, folder, "CMakeLists.txt")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as handle:
+                lists[folder] = handle.read()
+    return lists
+
+
 def built(tree):
     """({source: object}, problems) of what the build tree compiles from this one, tests aside."""
     objects, found = {}, []
@@ -137,6 +163,10 @@ def prove():
     well = graph_of(a_c=above, b_c=below, c_c="static int es_a(void)\n{\n}\nconst struct ops es_ops[] = {\n\tes_b,\n};\n")
     assert well["room/a.c"] == {"room/b.c": {"es_b"}}, well
     assert not problems(well, {})
+    told = f"# {ORDERED}\nadd_library(room\n  "
+    assert not disorder(well, {"room": told + "b.c\n  a.c\n  c.c)"})
+    assert not disorder(well, {"room": "add_library(room\n  a.c\n  b.c)"})
+    assert "room/a.c: calls room/b.c (es_b), which" in disorder(well, {"room": told + "a.c\n  b.c)"})[0]
     assert "has no circle" in problems(well, {"room": ""})[0]
     back = "int es_b(void)\n{\n\treturn es_in_header();\n}\n"
     header = "static inline int es_in_header(void)\n{\n\treturn es_a();\n}\n"
@@ -162,7 +192,9 @@ def main():
     if not found:
         graph = calls(defines, needs)
         assert all(any(graph[path] for path in graph if path.startswith(f"{folder}/")) for folder in UNBUILT)
-        found = problems(graph, KNOTTED)
+        lists = lists_of(graph)
+        assert any(ORDERED in text for text in lists.values())
+        found = problems(graph, KNOTTED) + disorder(graph, lists)
     print("\n".join(found) or f"{len(needs)} files, circles of calls left in {len(KNOTTED)} folders")
     return int(bool(found))
 
