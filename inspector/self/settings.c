@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include "earshot_version.h"
@@ -15,25 +16,55 @@
 /* Bytes that the lines of rules leave to what comes after them: a rule's longest, and all the rest. */
 #define ES_SETTINGS_RESERVE 2048
 
+/* Bytes for what nodes may say differently, and in these for the line about all that had no room. */
+#define ES_SETTINGS_PEOPLE 1024
+#define ES_SETTINGS_MORE   192
+
+/**
+ * struct es_text
+ * @reserve: bytes that must be left when a line is begun
+ * @more: how many lines to compare had no room; @first: the name of the first; @digest: of them all
+ */
 struct es_text {
 	char *text;
 	size_t size;
 	size_t used;
+	size_t reserve;
+	unsigned int more;
+	char first[101];
+	struct es_sipstate digest;
 };
+
+static void leave_out(struct es_text *out, const char *text)
+{
+	if (text[0] != '=' && text[0] != '~')
+		return;
+	if (!out->more++)
+		snprintf(out->first, sizeof(out->first), "%.*s", (int)strcspn(text + 1, "="), text + 1);
+	es_siphash_word(&out->digest, es_conf_digest(text, strlen(text)));
+}
 
 static void line(struct es_text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* All of a line, or nothing. */
 static void line(struct es_text *out, const char *format, ...)
 {
+	char *text;
 	va_list args;
 	int len;
 
 	va_start(args, format);
-	len = vsnprintf(out->text + out->used, out->size - out->used, format, args);
+	len = vasprintf(&text, format, args);
 	va_end(args);
-	if (len > 0 && out->used + (size_t)len < out->size)
+	if (len < 0)
+		return;
+	if (out->used + (size_t)len < out->size && out->used + out->reserve < out->size) {
+		memcpy(out->text + out->used, text, (size_t)len + 1);
 		out->used += (size_t)len;
-	out->text[out->used] = 0;
+	} else {
+		leave_out(out, text);
+	}
+	free(text);
 }
 
 /* Tells keys apart without telling anything about them. */
@@ -58,43 +89,45 @@ static void keys_put(struct es_text *out, const struct es_keys *keys)
 
 static void nodes_put(struct es_text *out, const struct es_conf *conf)
 {
-	char text[INET6_ADDRSTRLEN];
-	size_t before = out->used;
+	char address[INET6_ADDRSTRLEN], *list = NULL;
+	size_t size;
+	FILE *names = open_memstream(&list, &size);
 
-	/* One line, so all or nothing: a piece at a time would leave half of it. */
-	line(out, "=nodes=");
+	if (!names)
+		return;
 	for (unsigned int i = 0; i < conf->node_count; i++)
-		line(out, "%s%s@%s", i ? "," : "", conf->nodes[i].name,
-		     conf->nodes[i].removed ? "removed" : es_conf_addr_text(&conf->nodes[i].address, text));
-	if (out->used + 1 >= out->size)
-		out->used = before;
-	else
-		line(out, "\n");
+		fprintf(names, "%s%s@%s", i ? "," : "", conf->nodes[i].name,
+			conf->nodes[i].removed ? "removed"
+					       : es_conf_addr_text(&conf->nodes[i].address, address));
+	if (!fclose(names))
+		line(out, "=nodes=%s\n", list);
+	free(list);
 	/* A version that does not say this takes members with the very same list only. */
 	line(out, "nodes_may_differ=yes\n");
 }
 
-/*
- * Where it is; all or nothing, as the nodes themselves. In the order of the nodes, however the file has them.
- */
+/* Where it is. In the order of the nodes, however the file has them. */
 static void nodes_of_put(struct es_text *out, const struct es_conf *conf,
 			 const struct es_conf_service *service)
 {
-	size_t before = out->used;
 	const char *separator = "";
+	char *list = NULL;
+	size_t size;
+	FILE *names;
 
 	if (es_node_set_is_empty(service->nodes))
 		return;
-	line(out, "=service.%s.nodes=", service->name);
+	names = open_memstream(&list, &size);
+	if (!names)
+		return;
 	for (unsigned int i = 0; i < conf->node_count; i++)
 		if (es_conf_service_is_on(service, i)) {
-			line(out, "%s%s", separator, conf->nodes[i].name);
+			fprintf(names, "%s%s", separator, conf->nodes[i].name);
 			separator = ",";
 		}
-	if (out->used + 1 >= out->size)
-		out->used = before;
-	else
-		line(out, "\n");
+	if (!fclose(names))
+		line(out, "=service.%s.nodes=%s\n", service->name, list);
+	free(list);
 }
 
 /* The only lines here that most services do not have. */
@@ -189,19 +222,18 @@ static void plugins_put(struct es_text *out, const struct es_conf *conf, struct 
 {
 	static struct es_plugin_report report; /* large; this is the control thread's */
 
+	out->reserve = ES_SETTINGS_RESERVE;
 	for (unsigned int i = 0; i < es_plugins_count(plugins); i++) {
-		size_t begun;
+		size_t begun = out->used;
 
 		es_plugins_describe(plugins, i, &report);
-		if (out->used + ES_SETTINGS_RESERVE >= out->size)
-			return;
-		begun = out->used;
 		line(out, "=plugin.%u.%s.%s=%s@%s,fail:%s,config:%016llx\n", i,
 		     conf->services[report.service].name, report.name, report.what, report.version,
 		     report.is_closed ? "closed" : "open", (unsigned long long)report.digest);
 		for (char *c = out->text + begun; *c; c++)
 			*c = *c == ' ' ? '_' : *c;
 	}
+	out->reserve = 0;
 }
 
 static void sysctl_put(struct es_text *out, const char *name)
@@ -223,21 +255,47 @@ static void sysctl_put(struct es_text *out, const char *name)
 	fclose(file);
 }
 
+static void people_put(struct es_text *out)
+{
+	static const char *const sysctls[] = {
+		"tcp_rmem", "tcp_wmem", "tcp_window_scaling", "tcp_timestamps",
+		"tcp_sack", "tcp_ecn",	"tcp_syncookies",     "tcp_congestion_control"};
+	struct utsname system;
+
+	line(out, "version=%s\n", EARSHOT_VERSION);
+	if (!uname(&system))
+		line(out, "kernel=%s\n", system.release);
+	for (size_t i = 0; i < sizeof(sysctls) / sizeof(sysctls[0]); i++)
+		sysctl_put(out, sysctls[i]);
+}
+
 static void should_put(void *ctx, const char *name, const char *value)
 {
 	line(ctx, "~%s=%s\n", name, value);
 }
 
+/*
+ * Compared with what the same version says, which has the same settings. Also if nothing had no room: on
+ * another node something may.
+ */
+static void rest_put(struct es_text *out)
+{
+	if (out->more)
+		line(out, "~rest." EARSHOT_VERSION "=%u_from_%s_%016llx\n", out->more, out->first,
+		     (unsigned long long)es_siphash_final(&out->digest, 0, out->more * 8));
+	else
+		line(out, "~rest." EARSHOT_VERSION "=none\n");
+}
+
 size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 			const struct es_network *network, struct es_plugins *plugins, char *text, size_t size)
 {
-	static const char *const sysctls[] = {
-		"tcp_rmem", "tcp_wmem", "tcp_window_scaling", "tcp_timestamps",
-		"tcp_sack", "tcp_ecn",	"tcp_syncookies",     "tcp_congestion_control"};
+	static const struct es_sipkey key;
 	struct es_text out = {.text = text, .size = size};
-	struct utsname system;
+	size_t alike;
 
 	text[0] = 0;
+	es_siphash_init(&out.digest, &key);
 	line(&out, "=protocol=%u\n", ES_PROTOCOL);
 	keys_put(&out, keys);
 	line(&out, "=cookie_lifetime_s=%u\n", conf->datapath.cookie_lifetime_s);
@@ -254,12 +312,15 @@ size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 	routes_put(&out, conf);
 	plugins_put(&out, conf, plugins);
 	rules_put(&out, conf);
-	line(&out, "version=%s\n", EARSHOT_VERSION);
-	if (!uname(&system))
-		line(&out, "kernel=%s\n", system.release);
-	for (size_t i = 0; i < sizeof(sysctls) / sizeof(sysctls[0]); i++)
-		sysctl_put(&out, sysctls[i]);
-	/* They keep no node out. Last: what has no room is left out. */
+	alike = out.used;
+	if (size > alike + ES_SETTINGS_PEOPLE)
+		out.size = alike + ES_SETTINGS_PEOPLE;
+	out.size -= ES_SETTINGS_MORE;
+	people_put(&out);
+	/* They keep no node out. The same ones have room on all nodes, whatever people are told. */
+	out.size = size - ES_SETTINGS_PEOPLE + (out.used - alike);
 	es_conf_should_each(conf, should_put, &out);
+	out.size = size;
+	rest_put(&out);
 	return out.used;
 }

@@ -13,8 +13,11 @@
 #include "inspector/datapath/network.h"
 #include "inspector/plugin/host.h"
 
-/* es_settings_text() - @plugins: those of @conf; returns the length; what does not fit into @size is left out
- * by whole lines */
+/*
+ * es_settings_text() - @plugins: those of @conf; @size: 4096 at least; returns the length
+ * Settings that have no room are left out by whole lines. A last line, "rest.VERSION", says how many they
+ * are, which is the first, and a digest of them: it should be alike.
+ */
 size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 			const struct es_network *network, struct es_plugins *plugins, char *text,
 			size_t size);

@@ -173,6 +173,61 @@ static void test_many(void **state)
 	free(b);
 }
 
+/* So many services, the last one with @last. The caller frees the text. */
+static char *services_of(unsigned int count, const char *last)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (unsigned int i = 0; i < count; i++)
+		fprintf(out,
+			"} service w%u { address = 10.77.0.100 port = %u inspect = every "
+			"%s ",
+			i, 1000 + i, i + 1 == count ? last : "document_root = /srv/www");
+	fclose(out);
+	assert_non_null(text);
+	return text;
+}
+
+#define LONG                                                                                                 \
+	"a-long-name-for-a-directory-that-needs-some-room-in-a-message/"                                     \
+	"a-long-name-for-a-directory-that-needs-some-room-in-a-message"
+
+/* Returns the names of the settings in which they differ, "" for none; until the next call. */
+static const char *differing(unsigned int count, const char *last_a, const char *last_b)
+{
+	static char all[1024];
+	char a[ES_WIRE_SETTINGS_SIZE], b[ES_WIRE_SETTINGS_SIZE], why[256];
+	char *services_a = services_of(count, last_a), *services_b = services_of(count, last_b);
+
+	all[0] = 0;
+	settings_of(services_a, "", a, sizeof(a));
+	settings_of(services_b, "", b, sizeof(b));
+	free(services_a);
+	free(services_b);
+	es_group_settings_each(a, b, on_difference, all);
+	if (es_group_settings_differ(a, b, why, sizeof(why)))
+		fail_msg("refused: %s", why);
+	return all;
+}
+
+/* More services than there is room for: those that have none are compared, too, in one line. */
+static void test_many_services(void **state)
+{
+	(void)state;
+	assert_string_equal(differing(5, "document_root = /a", "document_root = /b"),
+			    "~service.w4.document_root ");
+	/* Also if the difference is why one of them has room for it, or for another. */
+	for (unsigned int count = 10; count < 63; count++) {
+		assert_string_equal(differing(count, "document_root = /a", "document_root = /a"), "");
+		assert_string_not_equal(differing(count, "document_root = /a", "document_root = /b"), "");
+		assert_string_not_equal(differing(count, "document_root = /a", "document_root = /b-" LONG),
+					"");
+	}
+	assert_non_null(strstr(differing(62, "document_root = /a", "document_root = /b"), "~rest."));
+}
+
 #define PLUGIN(name, more) "plugin " name " { file = \"debug.so\" " more " }\n"
 
 static void test_plugins(void **state)
@@ -219,10 +274,11 @@ int main(void)
 {
 	setenv(ES_PLUGIN_DIR_ENV, EARSHOT_PLUGINS, 1);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules),	   cmocka_unit_test(test_ring_hash),
-		cmocka_unit_test(test_addresses),  cmocka_unit_test(test_plugins),
-		cmocka_unit_test(test_parameters), cmocka_unit_test(test_others),
-		cmocka_unit_test(test_many),	   cmocka_unit_test(test_routes),
+		cmocka_unit_test(test_rules),	      cmocka_unit_test(test_ring_hash),
+		cmocka_unit_test(test_addresses),     cmocka_unit_test(test_plugins),
+		cmocka_unit_test(test_parameters),    cmocka_unit_test(test_others),
+		cmocka_unit_test(test_many),	      cmocka_unit_test(test_routes),
+		cmocka_unit_test(test_many_services),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
