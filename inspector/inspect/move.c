@@ -244,7 +244,7 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		      const struct es_ip_packet *packet, const struct es_known *known)
 {
 	const struct es_decided *decided = &known->decided;
-	int target = (int)decided->node, is_repeat = decided->is_first;
+	int target = (int)decided->node;
 	struct es_handover_order order;
 
 	if (!es_decided_is_moved(decided)) {
@@ -279,18 +279,19 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 			es_inspect_refuse(in, packet->bytes, packet->len);
 			return;
 		}
-		order.repeat = 0;
+		order.repeat = 0; /* that node gets it for the first time */
 		order.attempt++;
 		es_inspect_note(in, record->flow_hash, known->cookie, packet->seg.seq, (unsigned int)target,
 				&order);
-		is_repeat = 1;
 		es_inspect_tally(in, packet, &order, (unsigned int)target, ES_TALLY_again, in->began_ns);
+		es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+		return;
 	}
 	if (record->kind != ES_RECORD_FIRST && es_moved_is_heard(&order, packet))
 		return;
 	if (record->kind != ES_RECORD_FIRST)
 		order.kind = ES_HANDOVER_FOLLOW;
-	else if (is_repeat)
+	else if (decided->is_first)
 		decided->order->repeat = 1;
 	es_inspect_count(in, record->kind == ES_RECORD_FIRST ? ES_WORKER_repeated : ES_WORKER_followed);
 	es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);

@@ -65,11 +65,17 @@ static void test_moved(void **state)
 		es_health_set_state(&health, 2, ES_NODE_ABSENT);
 		inspect(flow, ES_FLOW_MOVED, 5, "later"); /* waits for its first segment */
 		assert_int_equal(sent_to(&m), -1);
+		memset(in.count, 0, sizeof(in.count));
 		inspect(flow, ES_FLOW_MOVED, 0, REQUEST);
 		other = sent_to(&m);
 		assert_true(other == 0 || other == 1);
 		assert_true(m.h.flags & ES_HANDOVER_F_MOVED);
 		assert_int_equal(es_ntohl(m.h.requests), 3);
+		/* That node gets it for the first time. */
+		assert_int_equal(COUNT(repeated), 0);
+		inspect(flow, ES_FLOW_MOVED, 0, REQUEST);
+		assert_int_equal(sent_to(&m), other);
+		assert_int_equal(COUNT(repeated), 1);
 		es_health_set_state(&health, 2, ES_NODE_UP);
 		inspect(flow, ES_FLOW_MOVED, 5, "later");
 		assert_int_equal(sent_to(&m), other);
@@ -161,6 +167,26 @@ static void test_unreachable(void **state)
 	/* The node is left alone for a while. */
 	assert_false(es_cluster_is_target(cluster, &health, 2, in.now_ns));
 	assert_true(es_cluster_is_target(cluster, &health, 2, in.now_ns + 2000000000ULL));
+}
+
+/* So is one that had moved its connection to a node that has crashed since: the next one got it but once. */
+static void test_unreachable_after_a_crash(void **state)
+{
+	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST, .moved = 1, .moves = 1, .requests = 3};
+	unsigned int flow = flow_find(1, 1);
+	struct message m;
+
+	(void)state;
+	es_decision_table_put(&in.decisions, hash_of(flow), COOKIE, ISN, 2, &order,
+			      (__u32)(NOW_NS / 1000000));
+	only(1);
+	es_health_set_state(&health, 2, ES_NODE_ABSENT);
+	vanish(1);
+	inspect(flow, ES_FLOW_MOVED, 0, REQUEST);
+	assert_int_equal(sent_to(&m), -1);
+	es_health_set_state(&health, 0, ES_NODE_UP);
+	assert_int_equal(told(&m), 0);
+	assert_int_equal(m.h.attempt, 2);
 }
 
 /* A long one is not quoted whole: it goes there when the client sends it again. */
@@ -571,6 +597,7 @@ int main(void)
 		TEST(test_nack_while_silent),
 		TEST(test_learn),
 		TEST(test_unreachable),
+		TEST(test_unreachable_after_a_crash),
 		TEST(test_unreachable_long),
 		TEST(test_unreachable_and_repeated),
 		TEST(test_unreachable_later),
