@@ -384,6 +384,26 @@ def test_ansible_installs_only_what_it_copied():
     assert "found.files" in install
 
 
+LINK = re.compile(r"\]\(([^)\s:]+)\)")
+FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
+
+
+def links_of(text):
+    return LINK.findall(FENCED.sub("", text))
+
+
+def test_links_between_installed_pages(tmp_path):
+    """Pages that the packages install link to others that they install, or by ../ to the source."""
+    build = os.path.dirname(BIN)
+    subprocess.run(["cmake", "-P", os.path.join(build, "docs", "cmake_install.cmake")], check=True, capture_output=True,
+                   env={**os.environ, "DESTDIR": str(tmp_path)})
+    pages = {path.name: path for path in tmp_path.glob("**/doc/**/*.md")}
+    links = [(name, link) for name, path in sorted(pages.items()) for link in links_of(path.read_text(encoding="utf-8"))
+             if not link.startswith(("../", "#"))]
+    assert len(pages) > 20 and len(links) > 50
+    assert [f"{name}: {link}" for name, link in links if link.partition("#")[0] not in pages] == []
+
+
 def test_links_between_pages():
     """Each leads to a file, and to a heading that is there."""
     def headings(path):
@@ -393,7 +413,7 @@ def test_links_between_pages():
              for path in glob.glob(os.path.join(SOURCE, pattern), recursive=True)]
     found = 0
     for page in pages:
-        for link in re.findall(r"\]\(([^)\s:]+)\)", re.sub(r"^```.*?^```$", "", read(page), flags=re.M | re.S)):
+        for link in links_of(read(page)):
             path, _, heading = link.partition("#")
             path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
             assert os.path.exists(os.path.join(SOURCE, path)), f"{page}: {link}: no file {path}"
