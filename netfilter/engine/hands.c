@@ -24,6 +24,32 @@ static int es_nf_hand_is_none(struct es_nf_hand_state *kernel, const struct es_f
 /* The kernel counts in ticks, at least 100 a second: it may be off by one. */
 #define ES_NF_TICK_MS 10
 
+static void es_nf_hand_found_listener(const struct es_nf_socket *socket, struct es_nf_found *ret)
+{
+	ret->listening = socket->state == ES_NF_TCP_LISTEN;
+	/* The kernel's sk_acceptq_is_full(). */
+	ret->accept_full = ret->listening && socket->rqueue > socket->wqueue;
+}
+
+/*
+ * Does anything listen for the next connection of @flow, whose last one has left a socket? Its server may be
+ * gone. Such a socket answers a SYN for which nothing listens with an ACK, not with a RST, so an attempt
+ * would not learn it. No socket has port 0 at its other end, so the kernel finds the one that listens.
+ */
+static int es_nf_hand_look_behind(struct es_nf_hand_state *kernel, const struct es_flow *flow,
+				  struct es_nf_found *ret)
+{
+	struct es_flow next = *flow;
+	struct es_nf_socket socket;
+	int rc;
+
+	next.client_port = 0;
+	rc = es_nf_socket_look(&kernel->rebuild.diag, &next, &socket);
+	if (!rc)
+		es_nf_hand_found_listener(&socket, ret);
+	return rc == -ENOENT ? 0 : rc;
+}
+
 static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_found *ret)
 {
 	struct es_nf_hand_state *kernel = ctx;
@@ -46,17 +72,14 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 	}
 	switch (socket.state) {
 	case ES_NF_TCP_LISTEN:
-		ret->listening = 1;
-		/* The kernel's sk_acceptq_is_full(). */
-		ret->accept_full = socket.rqueue > socket.wqueue;
+		es_nf_hand_found_listener(&socket, ret);
 		break;
 	case ES_NF_TCP_TIME_WAIT:
-		ret->listening = 1; /* something listened for the former connection */
 		ret->time_wait = ret->is_old = 1;
-		break;
+		return es_nf_hand_look_behind(kernel, flow, ret);
 	default:
 		ret->socket = ES_SOCKET_ESTABLISHED;
-		ret->listening = ret->is_old = (__u8)es_nf_socket_is_over(&socket);
+		ret->is_old = (__u8)es_nf_socket_is_over(&socket);
 		ret->received = (__u32)socket.received;
 		ret->sent = (__u32)socket.sent;
 		ret->acked = socket.acked;
@@ -66,6 +89,8 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 		ret->rcv_wnd = socket.rcv_wnd;
 		ret->max_wnd = (__u32)UINT16_MAX << socket.snd_wscale;
 		ret->is_open = socket.state == ES_NF_TCP_ESTABLISHED;
+		if (ret->is_old)
+			return es_nf_hand_look_behind(kernel, flow, ret);
 		break;
 	}
 	return 0;

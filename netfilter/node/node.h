@@ -32,7 +32,8 @@ enum es_nf_fate {
  * @socket: an enum es_socket; a socket in TIME_WAIT is not counted, but sets @time_wait
  * @is_old: it is in TIME_WAIT, or its server has closed it, no process has it, and it waits for the client's
  * FIN: a new connection of these ports ends it (es_nf_node_end_old())
- * @listening: there is no socket, but one that listens; @accept_full: the queue of that is full
+ * @listening: there is no socket, or one that @is_old, and one that listens; @accept_full: the queue of that
+ * is full
  * The rest is about an established socket:
  * @received: bytes received from the client; @unread: the part that the server has not read
  * @sent: bytes sent, where the kernel tells (4.19); @acked: bytes that the client has acknowledged

@@ -246,6 +246,27 @@ def test_server_ends(node, client, given):
 
 
 @BOTH
+@pytest.mark.parametrize("heard", [True, False])
+def test_server_ends_and_none_is_left(node, given, family, heard):
+    """Likewise, but by then nothing listens: refused before anything is made. What is left of the connection before listens for nothing."""
+    c = served(given)
+    c.time_wait()
+    c.silence()
+    c.renew()
+    node.unlisten(SERVER, family)
+    try:
+        if heard:
+            node.public.send(c.syn_frame())
+        g = Given(node, lambda *arguments, **keywords: c)
+        for kind in (ASK, CONNECTION):
+            with node.counts(handover_received=1, connection_refused=1):
+                g.send(kind, g.text)
+                g.answered(NO_LISTENER if heard or node.netfilter else OCCUPIED)
+    finally:
+        node.listen(SERVER, family=family)
+
+
+@BOTH
 def test_server_resets(node, given):
     """With the number that the client expects, and whenever it says something."""
     c = served(given)
