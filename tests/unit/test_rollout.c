@@ -13,7 +13,6 @@
 #define LIMIT_S 60
 
 static const struct es_keys keys = {.count = 1, .key = {{.handover = {.k0 = 1, .k1 = 2}}}};
-static const struct es_keys others_keys = {.count = 1, .key = {{.handover = {.k0 = 1, .k1 = 3}}}};
 
 /* struct node - @value: of its configuration: 1 is what was before, 2 what is rolled out; @restarts: how
  * often it has begun anew, @away: steps until it serves again; the rest is what it is to do */
@@ -542,40 +541,6 @@ static void test_one_does_not_serve(void **state)
 	assert_non_null(strstr(nodes[0].leader.node[1].why, "node 2 does not serve"));
 }
 
-static void test_datagrams(void **state)
-{
-	const struct es_rollout_message sent = {.source = 1,
-						.target = 0,
-						.kind = ES_ROLLOUT_PART,
-						.rollout = 7,
-						.member = 8,
-						.total = 3000,
-						.part = 2,
-						.len = 952,
-						.text = text};
-	struct es_rollout_datagram datagram, copy;
-	struct es_rollout_message got;
-	size_t len = es_rollout_put(&datagram, &sent, &keys.key[0].handover);
-
-	(void)state;
-	assert_int_equal(es_rollout_get(&datagram, len, 0, 2, &keys, &copy, &got), 0);
-	assert_int_equal(got.rollout, 7);
-	assert_int_equal(got.member, 8);
-	assert_int_equal(got.total, 3000);
-	assert_int_equal(got.part, 2);
-	assert_memory_equal(got.text, text, 952);
-	assert_int_equal(es_rollout_get(&datagram, len, 0, 2, &others_keys, &copy, &got), -EBADMSG);
-	assert_int_equal(es_rollout_get(&datagram, len, 2, 3, &keys, &copy, &got), -EBADMSG);
-	assert_int_equal(es_rollout_get(&datagram, len - 1, 0, 2, &keys, &copy, &got), -EBADMSG);
-	assert_int_equal(es_rollout_get(&datagram, sizeof(datagram.header) - 1, 0, 2, &keys, &copy, &got),
-			 -EBADMSG);
-	for (size_t at = 0; at < len; at++) {
-		((char *)&datagram)[at] ^= 1;
-		assert_int_equal(es_rollout_get(&datagram, len, 0, 2, &keys, &copy, &got), -EBADMSG);
-		((char *)&datagram)[at] ^= 1;
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -599,7 +564,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_restarts_where_needed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_does_not_serve, setup, teardown),
-		cmocka_unit_test(test_datagrams),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
