@@ -4,11 +4,14 @@
  * nothing changes a setting.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timex.h>
 #include <unistd.h>
 
+#include "earshot_version.h"
+#include "inspector/base/json.h"
 #include "inspector/check/facts.h"
 #include "inspector/datapath/choose.h"
 #include "inspector/datapath/network.h"
@@ -35,12 +38,31 @@ void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
 		(void)es_datapath_probe(ES_DATAPATH_MODULE, conf, facts->module_text,
 					sizeof(facts->module_text));
 	facts->is_root = !geteuid();
-	facts->programs_rc =
-		es_datapath_probe(kind, conf, facts->programs_text, sizeof(facts->programs_text));
 	facts->attached = params.public_ifindex && params.cluster_ifindex
 				  ? es_datapath_is_attached(kind, &params)
 				  : -ENODEV;
 	facts->clock_synced = adjtimex(&clock) < 0 ? -errno : !(clock.status & STA_UNSYNC);
+}
+
+/* Has a daemon of this version loaded the programs, which run? Those of another may be refused. */
+static int programs_run(const struct es_facts *facts)
+{
+	struct json_object *status = facts->daemon.status;
+
+	return facts->datapath == ES_DATAPATH_BPF && facts->attached == 1 &&
+	       !strcmp(es_json_string(status, "version"), EARSHOT_VERSION) &&
+	       !strcmp(es_json_string(es_json_object(status, "datapath"), "type"),
+		       es_datapath_name(facts->datapath));
+}
+
+void es_facts_read_programs(const struct es_conf *conf, struct es_facts *facts)
+{
+	if (programs_run(facts))
+		snprintf(facts->programs_text, sizeof(facts->programs_text), "%s",
+			 es_json_string(es_json_object(facts->daemon.status, "datapath"), "note"));
+	else
+		facts->programs_rc = es_datapath_probe(facts->datapath, conf, facts->programs_text,
+						       sizeof(facts->programs_text));
 }
 
 void es_facts_read(const struct es_conf *conf, int self, struct es_facts *ret_facts)

@@ -202,8 +202,14 @@ struct es_facts {
 int es_startup_group_is_missing(const struct es_conf *conf);
 int es_startup_root_read(const struct es_conf_service *service);
 
-/* Reads everything but the daemon's part. @self: this node's index, or -1. */
+/* Reads everything but the daemon's part and what the next one reads. @self: this node's index, or -1. */
 void es_facts_read(const struct es_conf *conf, int self, struct es_facts *ret_facts);
+
+/*
+ * When the daemon's part is there: does the kernel take the datapath's programs? To try costs the better
+ * part of a second of CPU time, so it is not tried where a daemon of this version has loaded them.
+ */
+void es_facts_read_programs(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_fini(struct es_facts *facts);
 
 /* The parts of es_facts_read(), each in a file of its own: */

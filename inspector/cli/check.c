@@ -182,6 +182,7 @@ static int check_machine(const struct es_cli *cli, struct es_conf *conf, struct 
 	memcpy(facts.self_text, err.text, sizeof(facts.self_text));
 	ask_own_daemon(cli, &check, daemon);
 	facts.daemon = *daemon;
+	es_facts_read_programs(conf, &facts);
 	read_plugins(conf, &facts.startup);
 	es_check_run(&check);
 	r = judge(cli, &check);

@@ -120,6 +120,7 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 		.config_path = d->options.config_path,
 		.datapath_type = es_datapath_name(d->datapath_kind),
 		.datapath_state = "inspecting",
+		.datapath_note = es_datapath_note(d->datapath),
 		.uptime_s = (double)(es_clock_now_ns() - d->started_ns) / 1e9,
 		.waiting = d->waiting,
 		.epoch = d->cluster->epoch,

@@ -148,6 +148,7 @@ struct json_object *es_report_status(const struct es_report_status *status)
 		es_json_string(report, "config", status->config_path);
 	es_json_string(datapath, "type", status->datapath_type);
 	es_json_string(datapath, "state", status->datapath_state);
+	es_json_string(datapath, "note", status->datapath_note ? status->datapath_note : "");
 	json_object_object_add(report, "datapath", datapath);
 	es_json_fraction(report, "uptime_s", status->uptime_s, 6);
 	es_json_string(report, "waiting_for_restart", status->waiting ? status->waiting : "");

@@ -35,6 +35,7 @@ struct es_report_service {
  * struct es_report_status - what `status` shows besides the configuration
  * @config_path: the file that the daemon was started with; NULL leaves it out
  * @datapath_type: "bpf", "module" or "netfilter"; @datapath_state: "inspecting", "fallback" or "detached"
+ * @datapath_note: es_datapath_note(); NULL: ""
  * @node_states: es_report_node_state() of each node; NULL: all "up"
  * @troubles: why each cannot serve, or not all services; "" for nothing; NULL: nothing is known
  * @weights: those in force; NULL: as configured
@@ -55,6 +56,7 @@ struct es_report_status {
 	const char *config_path;
 	const char *datapath_type;
 	const char *datapath_state;
+	const char *datapath_note;
 	double uptime_s;
 	const char *waiting; /* settings, for another start of the daemon; NULL: none */
 	unsigned int epoch;

@@ -65,7 +65,7 @@ def test_nothing_ends_a_connection(refused):
 
 def _programs(node, *names):
     """What `earshot check` says of the programs."""
-    done = subprocess.run(["nsenter", f"--net={netns.path(node.namespace)}", *refusing(*names), EARSHOT, "check", "--json", "--config", node.config_path],
+    done = subprocess.run(["nsenter", f"--net={netns.path(node.namespace)}", *refusing(*names), EARSHOT, "check", "--json", "--config", node.config_path, "--control", node.control],
                           capture_output=True, text=True, check=False)
     return next(found for found in json.loads(done.stdout)["findings"] if found["id"] == "kernel.programs")
 
@@ -78,3 +78,12 @@ def test_check(refused):
     assert found["severity"] == "info" and "es_list, es_loads" in found["found"], found
     found = _programs(node, "es_reply")
     assert found["severity"] == "error" and "es_reply" in found["found"], found
+
+
+def test_check_beside_daemon(refused):
+    """What runs was taken: it is not loaded once more to know that, and what the kernel refused then is told."""
+    node = refused("es_loads").start()
+    for names in ((), ("es_reply",)):
+        found = _programs(node, *names)
+        assert found["severity"] == "info" and "es_loads" in found["found"], found
+    assert node.ask("status")["datapath"]["note"] == found["found"]

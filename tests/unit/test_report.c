@@ -105,6 +105,7 @@ static void test_status(void **state)
 		.datapath_type = "bpf",
 		.config_path = "earshot.conf",
 		.datapath_state = "fallback",
+		.datapath_note = "this kernel refuses",
 		.uptime_s = 3.25,
 		.epoch = 7,
 		.members = 2,
@@ -126,7 +127,8 @@ static void test_status(void **state)
 		json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN),
 		"{\"version\":\"" EARSHOT_VERSION
 		"\",\"cluster\":\"lab\",\"node\":\"n2\",\"config\":\"earshot.conf\","
-		"\"datapath\":{\"type\":\"bpf\",\"state\":\"fallback\"},\"uptime_s\":3.250000,\"waiting_for_"
+		"\"datapath\":{\"type\":\"bpf\",\"state\":\"fallback\",\"note\":\"this kernel "
+		"refuses\"},\"uptime_s\":3.250000,\"waiting_for_"
 		"restart\":\"\","
 		"\"ring\":{\"epoch\":7,\"members\":2},"
 		"\"workers\":[{\"id\":0,\"requests\":12,\"handovers\":18446744073709551615}],"
