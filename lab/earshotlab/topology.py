@@ -209,7 +209,7 @@ class Topology:
             if netns.exists(namespace):
                 raise LabError(f"namespace {namespace} exists already, and not from a lab that is known here")
         for namespace in self.namespaces:
-            netns.ip("netns", "add", namespace)
+            netns.add(namespace)
             netns.set_sysctls(namespace, self._sysctls(namespace))
         bridge = "type bridge stp_state 0 forward_delay 0"
         netns.ip_batch(self.switch, [
@@ -295,7 +295,7 @@ class Topology:
                                                       f"link set {link.interface} name {link.parked}",
                                                       f"link set {link.parked} netns {self.switch}")])
         netns.delete(namespace)
-        netns.ip("netns", "add", namespace)
+        netns.add(namespace)
         netns.set_sysctls(namespace, self._sysctls(namespace))
         netns.ip_batch(self.switch, [f"link set {link.parked} netns {namespace}" for link in links])
         netns.ip_batch(namespace, [f"link set {link.parked} name {link.interface}" for link in links])

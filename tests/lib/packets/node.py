@@ -118,7 +118,7 @@ class Node(namespaces.Site):
 
     def _make_network(self):
         for namespace in (self.namespace, self.far):
-            netns.ip("netns", "add", namespace)
+            netns.add(namespace)
             netns.set_sysctls(namespace, {"net.ipv6.conf.all.disable_ipv6": 1, "net.ipv6.conf.default.disable_ipv6": 1})
         netns.ip_batch(self.namespace, [
             f"link add eth0 type veth peer name pub netns {self.far}",
