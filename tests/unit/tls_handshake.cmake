@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Certificates, and handshakes of TLS.
+earshot_unit_test(certificate earshot-certificate)
