@@ -52,6 +52,28 @@ static void list_put(char *text, const struct es_conf_list *list)
 		put(text, VALUE_SIZE, "%s%s", separator, item);
 }
 
+/* Paths of files, as they are written: what is in the files is compared by `earshot check`. */
+static void files_put(char *text, const struct es_conf_key *key, const char *path)
+{
+	const char *separator = "", *at, *end = path + key->size;
+	size_t len = 0;
+
+	for (at = path; at < end && *at; at += ES_CONF_PATH_SIZE)
+		len += strlen(at) + 1;
+	if (len > LIST_SIZE)
+		put(text, VALUE_SIZE, "%016llx", es_conf_digest(path, (size_t)(at - path)));
+	for (at = path; len <= LIST_SIZE && at < end && *at; at += ES_CONF_PATH_SIZE, separator = ";")
+		put(text, VALUE_SIZE, "%s%s", separator, at);
+}
+
+static void text_put(char *text, const char *value)
+{
+	if (strlen(value) > LIST_SIZE)
+		put(text, VALUE_SIZE, "%016llx", es_conf_digest(value, strlen(value)));
+	else
+		put(text, VALUE_SIZE, "%s", value);
+}
+
 static void choice_put(char *text, const struct es_conf_key *key, int value)
 {
 	for (const struct es_conf_choice *c = key->choices; c->name; c++)
@@ -88,8 +110,11 @@ static void value_put(char *text, const struct es_conf_key *key, const void *fie
 	case ES_CONF_KIND_ADDRESS:
 		put(text, VALUE_SIZE, "%s", es_conf_addr_text(field, address));
 		break;
+	case ES_CONF_KIND_FILES:
+		files_put(text, key, field);
+		break;
 	default:
-		put(text, VALUE_SIZE, "%s", (const char *)field);
+		text_put(text, field);
 		break;
 	}
 }
@@ -148,6 +173,9 @@ static void service_tell(const struct teller *t, const struct es_conf_service *s
 	snprintf(name, sizeof(name), "%s.otherwise", of);
 	section_tell(t, ES_CONF_PAGE, name, &service->page);
 	section_tell(t, ES_CONF_SERVICE, of, service);
+	snprintf(name, sizeof(name), "%s.tls", of);
+	if (service->tls.line)
+		section_tell(t, ES_CONF_TLS, name, &service->tls);
 	/* In a line of its own, as the version before has but one address. */
 	snprintf(name, sizeof(name), "%s.server6", of);
 	if (server6)

@@ -20,7 +20,7 @@ static void check_page(struct es_conf_parse *p, unsigned int i)
 		es_conf_fail(p, es_conf_line_of(lines, ES_CONF_PAGE, "file"),
 			     "otherwise: file: body was set on line %d: expected one of them",
 			     es_conf_line_of(lines, ES_CONF_PAGE, "body"));
-	if (service->inspect == ES_INSPECT_NEVER)
+	if (es_conf_service_reads(service) == ES_INSPECT_NEVER)
 		es_conf_fail(
 			p, lines->open,
 			"service %s: otherwise: with inspect = never nobody is answered: expected inspect = "

@@ -170,7 +170,7 @@ static int es_check_ring(struct es_conf_parse *p)
 static int es_check_policy(struct es_conf_parse *p, unsigned int i)
 {
 	struct es_conf_service *service = &p->conf->services[i];
-	int never = service->inspect == ES_INSPECT_NEVER;
+	int never = es_conf_service_reads(service) == ES_INSPECT_NEVER;
 
 	if (!service->policy[0]) {
 		snprintf(service->policy, sizeof(service->policy), "%s", never ? "ring" : "uri-hash");
@@ -198,7 +198,7 @@ static void es_check_plugins(struct es_conf_parse *p)
 				     "plugin %s: config_file: config was set on line %d: expected one of "
 				     "them",
 				     plugin->name, plugin->config_line);
-		if (service->inspect == ES_INSPECT_NEVER && !p->services[plugin->service].wrong)
+		if (es_conf_service_reads(service) == ES_INSPECT_NEVER && !p->services[plugin->service].wrong)
 			es_conf_fail(p, plugin->line,
 				     "service %s: plugin %s: with inspect = never no request is seen: "
 				     "expected inspect = first or every",
@@ -225,6 +225,8 @@ static int es_check_server(struct es_conf_parse *p, unsigned int i)
 	const struct es_conf_service *service = &p->conf->services[i];
 	int is_itself = 0, has_server = 0;
 
+	if (service->tls.line)
+		return 0;
 	/* The program and the daemon would both decide where an open connection goes, each in its own way. */
 	if (service->server_port && service->inspect == ES_INSPECT_EVERY)
 		return es_conf_fail(
@@ -269,12 +271,13 @@ static void es_check_outlier(struct es_conf_parse *p, unsigned int i)
 			     "PERCENT, or "
 			     "both; or max_out = NODES for other reasons to be out",
 			     service->name);
-	if (es_conf_outlier_is_set(outlier) && service->inspect != ES_INSPECT_EVERY)
+	if (es_conf_outlier_is_set(outlier) && es_conf_service_reads(service) != ES_INSPECT_EVERY)
 		es_conf_fail(
 			p, lines->open,
 			"service %s: outlier: with inspect = %s no responses are read: expected inspect = "
 			"every",
-			service->name, service->inspect == ES_INSPECT_FIRST ? "first" : "never");
+			service->name,
+			es_conf_service_reads(service) == ES_INSPECT_FIRST ? "first" : "never");
 	if (outlier->out_max_s < outlier->out_s)
 		es_conf_fail(p, es_conf_line_of(lines, ES_CONF_OUTLIER, "out_max_s"),
 			     "outlier: out_max_s = %u: less than out_s: expected at least %u",
@@ -361,6 +364,7 @@ static int es_check_services(struct es_conf_parse *p)
 
 		p->conf->services[i].address_line =
 			es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "address");
+		es_conf_check_tls(p, i);
 		if (p->services[i].wrong)
 			continue;
 		for (k = 0; k < i; k++)

@@ -200,7 +200,7 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 	 * A list's values arrive one by one; the first one of another list of that name arrives as its first.
 	 */
 	if (reader->place.lines->key[index] &&
-	    (reader->section->keys[index].kind != ES_CONF_KIND_LIST || cfg_opt_size(opt) <= 1)) {
+	    (!es_conf_key_is_list(&reader->section->keys[index]) || cfg_opt_size(opt) <= 1)) {
 		es_conf_fail(p, cfg->line, "%s: %s = %.80s: first set on line %d: expected it once", label,
 			     cfg_opt_name(opt), value, reader->place.lines->key[index]);
 		reader->place.lines->wrong = 1;
@@ -317,7 +317,7 @@ static cfg_t *options_new(void)
 		for (k = 0; section->keys[k].name; k++) {
 			keys[i][k] = key_option;
 			keys[i][k].name = section->keys[k].name;
-			if (section->keys[k].kind == ES_CONF_KIND_LIST)
+			if (es_conf_key_is_list(&section->keys[k]))
 				keys[i][k].flags |= CFGF_LIST;
 		}
 		k = unknown_put(i, keys[i], k, &key_option);

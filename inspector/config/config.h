@@ -302,6 +302,58 @@ struct es_conf_page {
 	int line;
 };
 
+#define ES_CONF_CERTIFICATES_MAX 16
+
+/* How the server behind is told of the client. */
+enum es_conf_tell {
+	ES_CONF_TELL_X_FORWARDED,
+	ES_CONF_TELL_FORWARDED,
+	ES_CONF_TELL_PROXY,
+	ES_CONF_TELL_NOTHING,
+};
+
+/**
+ * struct es_conf_tls - the section tls { }: earshot-tls ends the service's TLS
+ * @line: 0: there is no such section, and nothing else here counts
+ * @inspect: which requests earshot-tls reads, as the file says. The service's own @inspect is what the
+ * datapath does, which sees ciphertext: never (es_conf_service_reads())
+ * @certificate, @key: so many as @certificate_count; and so many @ocsp, or none
+ * @minimum: as the protocol has it, 0x0303 or 0x0304
+ * @ciphers, @suites: "": Mozilla's intermediate ones
+ * @client_ca: "": clients are not asked for certificates
+ * @server: es_conf_endpoint_parse() reads it
+ * @workers: 0: one for each CPU
+ */
+struct es_conf_tls {
+	int line;
+	enum es_inspect inspect;
+	unsigned int certificate_count;
+	char certificate[ES_CONF_CERTIFICATES_MAX][ES_CONF_PATH_SIZE];
+	char key[ES_CONF_CERTIFICATES_MAX][ES_CONF_PATH_SIZE];
+	char ocsp[ES_CONF_CERTIFICATES_MAX][ES_CONF_PATH_SIZE];
+	char alpn[ES_CONF_NAME_SIZE];
+	unsigned int minimum;
+	char ciphers[ES_CONF_TEXT_SIZE];
+	char suites[ES_CONF_TEXT_SIZE];
+	char client_ca[ES_CONF_PATH_SIZE];
+	int client_required;
+	char server[ES_CONF_PATH_SIZE];
+	enum es_conf_tell tell;
+	unsigned int workers;
+};
+
+/* struct es_conf_endpoint - where a server listens: @path of a UNIX socket; "": at @address and @port */
+struct es_conf_endpoint {
+	char path[108];
+	struct es_addr address;
+	unsigned int port;
+};
+
+/*
+ * es_conf_endpoint_parse() - "127.0.0.1:8080", "[::1]:8080" or "unix:/run/web.sock". Returns 0 or -EINVAL.
+ */
+int es_conf_endpoint_parse(const char *text, struct es_conf_endpoint *ret_endpoint);
+
 enum es_conf_all_down { ES_CONF_ALL_DOWN_SERVE, ES_CONF_ALL_DOWN_REJECT };
 
 static inline int es_addr_is_set(const struct es_addr *address)
@@ -312,7 +364,9 @@ static inline int es_addr_is_set(const struct es_addr *address)
 /*
  * @address, @address6: one of each family at most, and one at least; all zeros: none. On line @address_line.
  * @policy: the default is filled in
- * @server_address, @server_address6: all zeros: none of that family
+ * @inspect: what the datapath does; es_conf_service_reads() says what becomes of requests
+ * @server_address, @server_address6: all zeros: none of that family. With @tls these, and @server_port, are
+ * the service's own: earshot-tls listens there, and takes what others hand over
  * @params: of the policy, in its order, from @parameters
  * @nodes: of @node_names; empty: on all (es_conf_service_is_on()); @backup: of @backup_names
  */
@@ -346,7 +400,17 @@ struct es_conf_service {
 	struct es_conf_page page;
 	struct es_conf_check check;
 	struct es_conf_outlier outlier;
+	struct es_conf_tls tls;
 };
+
+/*
+ * es_conf_service_reads() - which requests of the service are read and placed, by whatever reads them
+ * To be asked for all that is about requests: policies, rules, plugins, responses. @inspect is about packets.
+ */
+static inline enum es_inspect es_conf_service_reads(const struct es_conf_service *service)
+{
+	return service->tls.line ? service->tls.inspect : service->inspect;
+}
 
 enum es_conf_fail { ES_CONF_FAIL_OPEN, ES_CONF_FAIL_CLOSED };
 

@@ -21,6 +21,7 @@ enum es_conf_section_id {
 	ES_CONF_CHECK,
 	ES_CONF_OUTLIER,
 	ES_CONF_PAGE,
+	ES_CONF_TLS,
 	ES_CONF_SECTIONS
 };
 
@@ -42,6 +43,10 @@ enum es_conf_kind {
 	ES_CONF_KIND_TOKEN,
 	ES_CONF_KIND_BODY, /* of an answer */
 	ES_CONF_KIND_RATE,
+	ES_CONF_KIND_ALPN,
+	ES_CONF_KIND_CIPHERS,  /* OpenSSL's words */
+	ES_CONF_KIND_ENDPOINT, /* where a server listens */
+	ES_CONF_KIND_FILES,    /* a list of paths, in an array of them */
 	ES_CONF_KIND_LIST,
 };
 
@@ -104,7 +109,7 @@ struct es_conf_key {
 	const struct es_conf_choice *choices;
 };
 
-#define ES_CONF_INNER_MAX 4
+#define ES_CONF_INNER_MAX 5
 
 /* @keys ends with a nameless one; @inner: the sections that it may have inside, NULL after them */
 struct es_conf_section {
@@ -115,6 +120,12 @@ struct es_conf_section {
 };
 
 extern const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS];
+
+/* Does the file give such a key a list? */
+static inline int es_conf_key_is_list(const struct es_conf_key *key)
+{
+	return key->kind == ES_CONF_KIND_LIST || key->kind == ES_CONF_KIND_FILES;
+}
 
 /* Index of the key @name in @section, or -1. */
 int es_conf_key_index(const struct es_conf_section *section, const char *name);
@@ -139,6 +150,7 @@ struct es_conf_parse {
 	struct es_conf_lines checks[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines outliers[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines pages[ES_CONF_SERVICES_MAX];
+	struct es_conf_lines tls[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines plugins[ES_CONF_PLUGINS_MAX];
 	struct es_conf_lines rules[ES_CONF_RULES_MAX];
 };
@@ -228,6 +240,12 @@ int es_conf_check(struct es_conf_parse *p);
 
 /* health.c: checks a service's check { }, and finds the statuses that are right to it. */
 void es_conf_check_health(struct es_conf_parse *p, unsigned int service);
+
+/*
+ * tls.c: checks a service's tls { }. Its inspect becomes earshot-tls's business, and the server to which
+ * connections are handed over is earshot-tls itself.
+ */
+void es_conf_check_tls(struct es_conf_parse *p, unsigned int service);
 
 /* netfilter.c: refuses what the netfilter datapath does not do, if the file asks for that datapath. */
 int es_conf_check_netfilter(struct es_conf_parse *p);

@@ -11,7 +11,7 @@ import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.join(HERE, "..", "..")
-TABLES = ["keys_cluster.c", "keys_service.c", "keys_rules.c"]
+TABLES = ["keys_cluster.c", "keys_service.c", "keys_tls.c", "keys_rules.c"]
 HEADERS = ["inspector/config/config.h", "inspector/policy/url_info.h", "kmod/core/abi.h"]
 MANUAL = ("docs/man/earshot.conf.5.scd", "; Down to RELOADING", "# RELOADING\n")
 EXAMPLE = ("conf/earshot.conf.example", "cluster {\n", "# Rules and locations, as a site has them")
@@ -23,9 +23,9 @@ SETS = {("cluster", "name"): '"lab"', ("datapath", "interface"): "eth0", ("datap
         ("node", "address"): "10.78.0.1", ("node", "id"): "1", ("service", "address"): "10.77.0.100", ("service", "port"): "80"}
 HEADS = {"cluster": "cluster", "datapath": "datapath", "inspector": "inspector", "status": "status", "node": "node n1",
          "service": "service web", "check": "check"}
-COMMENTED = {"log": "log", "outlier": "outlier", "otherwise": "otherwise", "plugin": "plugin header-hash", "rule": "rule NAME",
+COMMENTED = {"log": "log", "outlier": "outlier", "otherwise": "otherwise", "tls": "tls", "plugin": "plugin header-hash", "rule": "rule NAME",
              "location": 'location "/path/"'}
-INSIDE = ("service", ["check", "outlier", "otherwise", "plugin"])
+INSIDE = ("service", ["check", "outlier", "otherwise", "plugin", "tls"])
 OTHER_NODES = ["node n2 { address = 10.78.0.2 id = 2 }", "node n3 { address = 10.78.0.3 id = 3 }"]
 
 ALIKE = {"MUST": "Must be alike on all nodes.", "OWN": "Nodes may differ in it.", "SHOULD": "", "LISTED": ""}

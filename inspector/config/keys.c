@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The table of the configuration's sections; their keys are in keys_cluster.c, keys_service.c and
- * keys_rules.c.
+ * The table of the configuration's sections; their keys are in keys_*.c.
  */
 #include <string.h>
 
@@ -18,13 +17,15 @@ const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
 			     1,
 			     es_conf_service_keys,
 			     {&es_conf_sections[ES_CONF_PLUGIN], &es_conf_sections[ES_CONF_CHECK],
-			      &es_conf_sections[ES_CONF_OUTLIER], &es_conf_sections[ES_CONF_PAGE]}},
+			      &es_conf_sections[ES_CONF_OUTLIER], &es_conf_sections[ES_CONF_PAGE],
+			      &es_conf_sections[ES_CONF_TLS]}},
 	[ES_CONF_RULE] = {"rule", 1, es_conf_rule_keys, {NULL}},
 	[ES_CONF_LOCATION] = {"location", 1, es_conf_location_keys, {NULL}},
 	[ES_CONF_PLUGIN] = {"plugin", 1, es_conf_plugin_keys, {NULL}},
 	[ES_CONF_CHECK] = {"check", 0, es_conf_check_keys, {NULL}},
 	[ES_CONF_OUTLIER] = {"outlier", 0, es_conf_outlier_keys, {NULL}},
 	[ES_CONF_PAGE] = {"otherwise", 0, es_conf_otherwise_keys, {NULL}},
+	[ES_CONF_TLS] = {"tls", 0, es_conf_tls_keys, {NULL}},
 };
 
 int es_conf_key_index(const struct es_conf_section *section, const char *name)

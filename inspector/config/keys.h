@@ -3,12 +3,12 @@
 #define ES_CONFIG_KEYS_H
 
 /*
- * How a line of the table of keys is written (keys_cluster.c, keys_service.c, keys_rules.c). key_reference.py
- * makes the sections of earshot.conf(5) and conf/earshot.conf.example from these files, so the comment before
- * a key is for operators: its meaning, in the markup of scdoc(5). The example has the first paragraph alone.
- * Range, default and whether nodes must be alike follow from the line itself. "@example VALUE" is what the
- * example shows for a key without a default, or with one that would be refused there; "--- TEXT" is a line of
- * the manual page between two keys. A location's key without a comment is as in a rule. The comment before a
+ * How a line of the table of keys is written (keys_*.c). key_reference.py makes the sections of
+ * earshot.conf(5) and conf/earshot.conf.example from these files, so the comment before a key is for
+ * operators: its meaning, in the markup of scdoc(5). The example has the first paragraph alone. Range,
+ * default and whether nodes must be alike follow from the line itself. "@example VALUE" is what the example
+ * shows for a key without a default, or with one that would be refused there; "--- TEXT" is a line of the
+ * manual page between two keys. A location's key without a comment is as in a rule. The comment before a
  * table is the section's.
  */
 #include <stddef.h>
@@ -70,7 +70,7 @@ static const struct es_conf_choice yes_no[] = {
 
 extern const struct es_conf_key es_conf_cluster_keys[], es_conf_datapath_keys[], es_conf_inspector_keys[],
 	es_conf_status_keys[], es_conf_log_keys[], es_conf_node_keys[], es_conf_service_keys[],
-	es_conf_check_keys[], es_conf_outlier_keys[], es_conf_otherwise_keys[], es_conf_plugin_keys[],
-	es_conf_rule_keys[], es_conf_location_keys[];
+	es_conf_check_keys[], es_conf_outlier_keys[], es_conf_otherwise_keys[], es_conf_tls_keys[],
+	es_conf_plugin_keys[], es_conf_rule_keys[], es_conf_location_keys[];
 
 #endif

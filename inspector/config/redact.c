@@ -13,10 +13,11 @@
 #define LEFT_OUT     "\"(left out)\""
 #define LEFT_OUT_LEN (sizeof(LEFT_OUT) - 1)
 
-/* How much of a value may be shown: all, the part before the ":", or nothing. */
+/* How much of a value may be shown: all, a path alone, the part before the ":", or nothing. */
 enum shown {
 	SHOWN_NOTHING,
 	SHOWN_NAME,
+	SHOWN_PATH,
 	SHOWN,
 };
 
@@ -45,6 +46,9 @@ static enum shown kind_shown(enum es_conf_kind kind)
 	 */
 	if (kind == ES_CONF_KIND_CONFIG)
 		return SHOWN_NOTHING;
+	/* The cluster's key itself, perhaps, by somebody who has written "key" for "key_file". */
+	if (kind == ES_CONF_KIND_FILES)
+		return SHOWN_PATH;
 	return kind == ES_CONF_KIND_HEADER ? SHOWN_NAME : SHOWN;
 }
 
@@ -102,7 +106,8 @@ static void put_value(const struct redact *r, const char *text, size_t len)
 	size_t inner = len - (quote && len > 1 && text[len - 1] == quote);
 	const char *cut = r->key_shown == SHOWN_NAME ? memchr(text, ':', len) : memchr(text, '?', len);
 
-	if (r->key_shown == SHOWN_NOTHING || (quote && inner == len)) {
+	if (r->key_shown == SHOWN_NOTHING || (r->key_shown == SHOWN_PATH && text[!!quote] != '/') ||
+	    (quote && inner == len)) {
 		leave_out(r, text + !!quote, inner - !!quote);
 		return;
 	}

@@ -80,7 +80,8 @@ static int es_check_rule_service(const struct es_rule_check *c)
 	if (rule->service < 0)
 		return es_rule_fail(c, "service", "service = %s: no service of that name: expected %s",
 				    rule->service_name, names);
-	if (conf->services[rule->service].inspect == ES_INSPECT_NEVER && !es_conf_rule_is_of_source(rule))
+	if (es_conf_service_reads(&conf->services[rule->service]) == ES_INSPECT_NEVER &&
+	    !es_conf_rule_is_of_source(rule))
 		return es_rule_fail(
 			c, "service",
 			"service = %s: it has inspect = never: expected affinity = source, with no "

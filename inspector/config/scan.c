@@ -72,16 +72,20 @@ static int es_scan_begins_with(const struct es_scan *s, const char *at, const ch
 }
 
 /*
- * Does this brace open a section that may be inside another: plugin NAME {, check {, outlier { or otherwise
- * {? Any other brace inside a section is a sign of a "}" that was forgotten.
+ * Does this brace open a section that may be inside another, such as plugin NAME { or check {? Any other
+ * brace inside a section is a sign of a "}" that was forgotten.
  */
 static int es_scan_is_inner(const struct es_scan *s)
 {
 	const char *name = es_scan_word_before(s, s->pos);
 
-	return es_scan_begins_with(s, name, "check") || es_scan_begins_with(s, name, "outlier") ||
-	       es_scan_begins_with(s, name, "otherwise") ||
-	       (name && es_scan_begins_with(s, es_scan_word_before(s, name), "plugin"));
+	const char *title = name ? es_scan_word_before(s, name) : NULL;
+
+	for (int i = ES_CONF_PLUGIN; i < ES_CONF_SECTIONS; i++)
+		if (es_scan_begins_with(s, es_conf_sections[i].titled ? title : name,
+					es_conf_sections[i].name))
+			return 1;
+	return 0;
 }
 
 static int es_scan_list(struct es_scan *s, char c)

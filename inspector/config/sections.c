@@ -73,6 +73,8 @@ static int service_open(struct es_conf_parse *p, const char *label, const char *
 		return -EINVAL;
 	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_PAGE], &p->conf->services[n].page))
 		return -EINVAL;
+	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_TLS], &p->conf->services[n].tls))
+		return -EINVAL;
 	return es_conf_section_defaults(p, &es_conf_sections[ES_CONF_OUTLIER], &p->conf->services[n].outlier);
 }
 
@@ -219,6 +221,10 @@ static int place_find(struct es_conf_parse *p, const struct es_conf_section *sec
 	case ES_CONF_PAGE:
 		ret->lines = &p->pages[p->conf->service_count - 1];
 		ret->data = &p->conf->services[p->conf->service_count - 1].page;
+		return single_of_service(p, label, line, ret);
+	case ES_CONF_TLS:
+		ret->lines = &p->tls[p->conf->service_count - 1];
+		ret->data = &p->conf->services[p->conf->service_count - 1].tls;
 		return single_of_service(p, label, line, ret);
 	case ES_CONF_RULE:
 		return rule_open(p, label, title, line, 0, ret);

@@ -357,6 +357,59 @@ static int es_value_rate(const struct es_value *v, char *field)
 	return 0;
 }
 
+/* The next file of a list; the array is full of zeros behind the last one. */
+static int es_value_files(const struct es_value *v, char *files)
+{
+	struct es_conf_key one = *v->key;
+	struct es_value path = *v;
+	char why[64];
+
+	for (size_t at = 0; at < v->key->size; at += ES_CONF_PATH_SIZE) {
+		if (files[at])
+			continue;
+		one.size = ES_CONF_PATH_SIZE;
+		path.key = &one;
+		return es_value_path(&path, files + at);
+	}
+	snprintf(why, sizeof(why), "too many: expected at most %zu", v->key->size / ES_CONF_PATH_SIZE);
+	return es_value_fail(v, why);
+}
+
+/* The protocols of TLS's ALPN, in the order in which they are preferred. */
+static int es_value_alpn(const struct es_value *v, char *field)
+{
+	static const char h2[] = "h2 is not there yet: expected http/1.1";
+
+	if (!strncmp(v->text, "h2", 2) || strstr(v->text, " h2") || strstr(v->text, ",h2"))
+		return es_value_fail(v, h2);
+	if (strcmp(v->text, "http/1.1") != 0)
+		return es_value_fail(v, "expected http/1.1");
+	return es_value_store(v, field, h2);
+}
+
+static int es_value_ciphers(const struct es_value *v, char *field)
+{
+	static const char expected[] =
+		"expected names of OpenSSL with \":\" between them, at most 2047 characters";
+
+	if (!*v->text || v->text[strspn(v->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+						 "0123456789-_+!@=:")])
+		return es_value_fail(v, expected);
+	return es_value_store(v, field, expected);
+}
+
+static int es_value_endpoint(const struct es_value *v, char *field)
+{
+	static const char expected[] =
+		"expected ADDRESS:PORT, [IPv6 ADDRESS]:PORT or unix:/PATH of at most 107 "
+		"characters";
+	struct es_conf_endpoint endpoint;
+
+	if (es_conf_endpoint_parse(v->text, &endpoint))
+		return es_value_fail(v, expected);
+	return es_value_store(v, field, expected);
+}
+
 int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, const struct es_conf_key *key,
 		      const char *value, void *section_data)
 {
@@ -398,6 +451,14 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 		return es_value_body(&v, field);
 	case ES_CONF_KIND_RATE:
 		return es_value_rate(&v, field);
+	case ES_CONF_KIND_ALPN:
+		return es_value_alpn(&v, field);
+	case ES_CONF_KIND_CIPHERS:
+		return es_value_ciphers(&v, field);
+	case ES_CONF_KIND_ENDPOINT:
+		return es_value_endpoint(&v, field);
+	case ES_CONF_KIND_FILES:
+		return es_value_files(&v, field);
 	case ES_CONF_KIND_LIST:
 		return es_value_list(&v, field);
 	}

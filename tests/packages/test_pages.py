@@ -77,9 +77,9 @@ def test_configuration_keys(tmp_path):
     service = "service web { address = 192.0.2.1 port = 80 "
     sections = accepted(tmp_path, "nonsense { }")
     inner = [word.split()[0] for word in accepted(tmp_path, service + "nonsense = 1 }") if word.endswith("{")]
-    assert set(described) == {*sections, *inner} and len(described) == 13
+    assert set(described) == {*sections, *inner} and len(described) == 14
     for name in described:
-        title = "" if name in ("cluster", "datapath", "inspector", "status", "log", "check", "outlier", "otherwise") else \
+        title = "" if name in ("cluster", "datapath", "inspector", "status", "log", "check", "outlier", "otherwise", "tls") else \
             '"/x"' if name == "location" else "x"
         text = f"{name} {title} {{ nonsense = 1 }}"
         keys = {word for word in accepted(tmp_path, f"{service} {text} }}" if name in inner else text)
@@ -97,6 +97,7 @@ SAMPLES_NEED = {
     ("rule", "body"): "deny = yes", ("rule", "burst"): 'rate = "1/s"', ("rule", "deny"): " ", ("rule", ""): "priority = low"}
 REQUIRED = {"datapath": "interface = eth0 cluster_interface = eth1", "node": "address = 10.78.0.1",
             "service": "address = 10.77.0.100 port = 80 policy = lard"}
+REQUIRED_OF_TLS = {"certificate": "/a", "key": "/a", "server": '"127.0.0.1:1"'}
 
 
 def test_example_values(tmp_path):
@@ -115,6 +116,8 @@ def test_example_values(tmp_path):
         section, key = section_of[-1], found[1]
         needs = SAMPLES_NEED.get((section, key), SAMPLES_NEED.get((section, ""), ""))
         needs = "" if f"{key} =" in needs else needs
+        if section == "tls":
+            needs = " ".join(f"{name} = {value}" for name, value in REQUIRED_OF_TLS.items() if name != key)
         heads = {"node": "node n1", "plugin": "plugin header-hash", "rule": "rule r", "location": "location /x/", "service": "service web"}
         required = {**REQUIRED, "service": REQUIRED["service"].replace(" policy = lard", "" if key == "policy" else " policy = lard")}
         one = f"{heads.get(section, section)} {{ {required.get(section, '')} {needs} {line[2:]} }}"
@@ -132,7 +135,7 @@ def test_key_reference(tmp_path):
     """Both are what the table of keys says, and change with it; a key that lacks something is named."""
     tool = "inspector/config/key_reference.py"
     for path in [tool, "inspector/config/config.h", "inspector/policy/url_info.h", "kmod/core/abi.h", "docs/man/earshot.conf.5.scd",
-                 "conf/earshot.conf.example", *(f"inspector/config/keys_{part}.c" for part in ("cluster", "service", "rules"))]:
+                 "conf/earshot.conf.example", *(f"inspector/config/keys_{part}.c" for part in ("cluster", "service", "tls", "rules"))]:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(os.path.join(SOURCE, path), tmp_path / path)
     table = tmp_path / "inspector/config/keys_service.c"

@@ -315,7 +315,7 @@ static const struct {
 	 "document_root | admit_low | "
 	 "admit_normal | retry_after_s | when_all_down | nodes | backup | plugin NAME { | check { | outlier "
 	 "{ | "
-	 "otherwise {"},
+	 "otherwise { | tls {"},
 	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
 			   "| status | log | node | service | rule | location"},
 	{"port = 80",

@@ -45,6 +45,9 @@ static void test_shown(void **state)
 	      "service \"web\" {\n\taddress = 10.0.0.1, fd00::1\n}\n", "");
 	check("location \"/a b\" { nodes = { n1, \"n2\" } cost = 2 }",
 	      "location \"/a b\" { nodes = { n1, \"n2\" } cost = 2 }", "");
+	check("tls { certificate = /a.pem key = { '/a b.key', /b.key } server = \"unix:/s\" ciphers = A:B }",
+	      "tls { certificate = /a.pem key = { '/a b.key', /b.key } server = \"unix:/s\" ciphers = A:B }",
+	      "");
 	check("service web { check { path = '/up' } plugin lua { file = x.so } }",
 	      "service web { check { path = '/up' } plugin lua { file = x.so } }", "");
 }
@@ -58,6 +61,9 @@ static void test_left_out(void **state)
 	check("rule a { header = \"X-Key: hunter2\" cookie = sid }",
 	      "rule a { header = \"X-Key:(left out)\" cookie = sid }", "hunter2|");
 	check("rule a { header = X-Key }", "rule a { header = X-Key }", "");
+	check("cluster { key = abc }", "cluster { key = \"(left out)\" }", "abc|");
+	check("tls { key = { \"-----BEGIN\", /a.key } }", "tls { key = { \"(left out)\", /a.key } }",
+	      "-----BEGIN|");
 	check("check { path = \"/up?token=1\" }", "check { path = \"/up?(left out)\" }", "token=1|");
 	check("# secret\nnode n1 { // secret\n/* secret\n secret */ weight = 1 # secret\n}",
 	      "\nnode n1 { \n\n weight = 1 \n}", "");
