@@ -43,17 +43,22 @@ static void check_key(struct es_check *check)
  */
 struct place {
 	const char *service;
+	int is_tls;
 	struct es_addr address;
 	unsigned int port;
 };
 
-/* The netfilter datapath leads no connection to a loopback address (netfilter/node/program_name.h). */
+/*
+ * The netfilter datapath leads no connection to a loopback address, nor to the one that earshot-tls has
+ * connections by already (netfilter/node/program_name.h).
+ */
 static const struct es_addr *server_of(const struct es_check *check, unsigned int service,
 				       unsigned int family, struct es_addr *own)
 {
 	const struct es_addr *server = es_conf_server_of(&check->conf->services[service], family);
 
-	if (!server || check->facts->datapath != ES_DATAPATH_NETFILTER || !es_addr_is_loopback(server))
+	if (!server || check->facts->datapath != ES_DATAPATH_NETFILTER ||
+	    (!es_addr_is_loopback(server) && !check->conf->services[service].tls.line))
 		return server;
 	*own = es_nf_translation_address((int)family, service);
 	return own;
@@ -76,7 +81,7 @@ static int place_next(const struct es_check *check, unsigned int *at, struct pla
 
 		if (!address || !es_check_is_here(check, index))
 			continue;
-		*ret_place = (struct place){service->name, *address,
+		*ret_place = (struct place){service->name, service->tls.line, *address,
 					    is_server ? service->server_port : service->port};
 		if (ret_place->port)
 			return 1;
@@ -124,10 +129,13 @@ static void check_listen(struct es_check *check)
 		es_conf_addr_text(&place.address, text);
 		es_check_error(
 			check,
-			es_check_action(es_addr_is_v4(&place.address)
-						? "start the server, listening on %s:%u or on all addresses"
-						: "start the server, listening on [%s]:%u or on [::]",
-					text, place.port),
+			place.is_tls ? "start earshot-tls, and read in its log why it does not listen"
+				     : es_check_action(es_addr_is_v4(&place.address)
+							       ? "start the server, listening on %s:%u or on "
+								 "all addresses"
+							       : "start the server, listening on [%s]:%u or "
+								 "on [::]",
+						       text, place.port),
 			"service %s: nothing listens on %s port %u", place.service, text, place.port);
 	}
 	if (!wrong)

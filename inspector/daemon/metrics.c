@@ -208,7 +208,7 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 	if (!es_datapath_counters(d->datapath, counters))
 		m.counters = counters;
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
-		if (d->conf->services[i].inspect == ES_INSPECT_EVERY)
+		if (es_conf_service_reads(&d->conf->services[i]) == ES_INSPECT_EVERY)
 			m.responses[i] = &d->observed->of[i].responses;
 	for (unsigned int i = 0; i < m.tally_count; i++)
 		m.tallies[i] = es_worker_tally(d->worker[i]);

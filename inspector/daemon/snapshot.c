@@ -143,7 +143,7 @@ static struct json_object *services_of(const struct es_daemon *d, const struct e
 		es_json_number(service, "connections", d->load->sums.service[s].flows);
 		es_json_number(service, "active", d->load->sums.service[s].active);
 		json_object_object_add(service, "given_s", given_by(d, f, s));
-		if (d->conf->services[s].inspect == ES_INSPECT_EVERY) {
+		if (es_conf_service_reads(&d->conf->services[s]) == ES_INSPECT_EVERY) {
 			es_json_fraction(service, "4xx_s", rate_of(d, f, es_figure_of(f, s, ES_FIGURE_4xx)),
 					 1);
 			es_json_fraction(service, "5xx_s", rate_of(d, f, es_figure_of(f, s, ES_FIGURE_5xx)),

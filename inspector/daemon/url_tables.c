@@ -87,7 +87,7 @@ int es_url_tables_init(struct es_url_tables *ret_set, const struct es_url_tables
 		struct es_service_urls *urls;
 		int rc = 0;
 
-		if (service->inspect == ES_INSPECT_NEVER)
+		if (es_conf_service_reads(service) == ES_INSPECT_NEVER)
 			continue;
 		urls = urls_find(old, service, conf->inspector.url_entries);
 		if (urls)

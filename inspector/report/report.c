@@ -84,7 +84,7 @@ static struct json_object *services_of(const struct es_conf *conf, const struct 
 		json_object_object_add(object, "addresses", addresses_of(service));
 		es_json_number(object, "port", service->port);
 		es_json_string(object, "policy", service->policy);
-		es_json_string(object, "inspect", inspect_name(service->inspect));
+		es_json_string(object, "inspect", inspect_name(es_conf_service_reads(service)));
 		json_object_object_add(object, "nodes", nodes_with(conf, service));
 		if (service->backup_names.count)
 			json_object_object_add(object, "backup", backup_of(conf, service));

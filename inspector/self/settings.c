@@ -202,9 +202,10 @@ static void services_put(struct es_text *out, const struct es_conf *conf)
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		const struct es_conf_service *s = &conf->services[i];
 
-		line(out, "=service.%u.%s=%s:%u,inspect:%s,policy:%s\n", i, s->name,
-		     es_conf_addr_text(es_conf_service_address(s), text), s->port, inspects[s->inspect],
-		     s->policy);
+		/* A node whose server ends TLS itself could not go on with another one's connection. */
+		line(out, "=service.%u.%s=%s:%u,inspect:%s,policy:%s%s\n", i, s->name,
+		     es_conf_addr_text(es_conf_service_address(s), text), s->port,
+		     inspects[es_conf_service_reads(s)], s->policy, s->tls.line ? ",tls" : "");
 		if (es_addr_is_set(&s->address) && es_addr_is_set(&s->address6))
 			line(out, "=service.%u.%s.address6=%s\n", i, s->name,
 			     es_conf_addr_text(&s->address6, text));

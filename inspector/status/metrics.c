@@ -98,14 +98,14 @@ static int is_told(const unsigned long long *counts, int kinds, int kind, int ma
 static int may_decide(const struct es_conf_service *service, enum es_tally_decision decision)
 {
 	if (decision == ES_TALLY_stay || decision == ES_TALLY_move)
-		return service->inspect == ES_INSPECT_EVERY;
-	return service->inspect != ES_INSPECT_NEVER;
+		return es_conf_service_reads(service) == ES_INSPECT_EVERY;
+	return es_conf_service_reads(service) != ES_INSPECT_NEVER;
 }
 
 static int may_hand(const struct es_conf_service *service, enum es_tally_result result)
 {
-	return result == ES_TALLY_stayed ? service->inspect == ES_INSPECT_EVERY
-					 : service->inspect != ES_INSPECT_NEVER;
+	return result == ES_TALLY_stayed ? es_conf_service_reads(service) == ES_INSPECT_EVERY
+					 : es_conf_service_reads(service) != ES_INSPECT_NEVER;
 }
 
 static void put_target_requests(struct es_exposition *e, const struct es_metrics *m, unsigned int s,
@@ -200,7 +200,7 @@ static int may_reject(const struct es_conf *conf, unsigned int service, unsigned
 {
 	const struct es_conf_rule *r;
 
-	if (conf->services[service].inspect == ES_INSPECT_NEVER)
+	if (es_conf_service_reads(&conf->services[service]) == ES_INSPECT_NEVER)
 		return 0;
 	if (rule < ES_RULES_BY_RULE)
 		return 1;

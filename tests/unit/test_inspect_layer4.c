@@ -159,6 +159,23 @@ static void test_bytes(void **state)
 	assert_int_equal(sent_to(&m), -1);
 }
 
+/* TLS that ends at earshot-tls is such a connection, although a policy reads its requests there. */
+static void test_tls(void **state)
+{
+	struct message m;
+
+	(void)state;
+	begin(1);
+	conf->services[0].tls.line = 1;
+	strcpy(conf->services[0].policy, "uri-hash");
+	ack(ES_FLOW_UNSERVED);
+	assert_true(given(&m, 1, 0) > SELF);
+	client = flow_find(client + 1, 1);
+	inspect(client, ES_FLOW_UNSERVED, 0, "\x16\x03\x01");
+	assert_true(given(&m, 1, 0) > SELF); /* by what it is, without a wait for the rest of it */
+	conf->services[0].tls.line = 0;
+}
+
 /* A node of a version before makes nothing of an ACK alone. */
 static void test_older(void **state)
 {
@@ -280,9 +297,9 @@ static void test_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_repeated),  TEST(test_made),	 TEST(test_refused), TEST(test_bytes),
-		TEST(test_elsewhere), TEST(test_older),	 TEST(test_here),    TEST(test_anothers),
-		TEST(test_lost),      TEST(test_backup),
+		TEST(test_repeated),  TEST(test_made), TEST(test_refused), TEST(test_bytes),
+		TEST(test_elsewhere), TEST(test_tls),  TEST(test_older),   TEST(test_here),
+		TEST(test_anothers),  TEST(test_lost), TEST(test_backup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

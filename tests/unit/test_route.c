@@ -101,6 +101,36 @@ static void test_rules(void **state)
 	cluster_free(c);
 }
 
+/* Requests of TLS are placed as others are, by whoever reads them; packets tell nothing of them. */
+static void test_tls(void **state)
+{
+	struct es_cluster *c = cluster(3, NULL);
+	struct es_conf *conf = (struct es_conf *)c->conf;
+	struct es_router *router;
+	unsigned int nodes = 0;
+
+	(void)state;
+	conf->rule_count = 1;
+	conf->rules = calloc(1, sizeof(*conf->rules));
+	assert_non_null(conf->rules);
+	conf->rules[0].is_location = 1;
+	conf->rules[0].service = -1;
+	conf->rules[0].node_names.count = 1;
+	es_node_set_add(&conf->rules[0].nodes, 2);
+	strcpy(conf->rules[0].name, "/there/");
+	router = router_new(&es_policy_wrr, c, 0);
+	assert_int_equal(es_route_is_unread(c, 0), 0);
+	conf->services[0].tls.line = 1;
+	assert_int_equal(es_route_is_unread(c, 0), 1);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(route(router, "/there/x", 1, 0), 2);
+		nodes |= 1u << route(router, "/x", 1, 0);
+	}
+	assert_int_equal(nodes, 7); /* one after the other, though the ring has one for all */
+	router_free(router);
+	cluster_free(c);
+}
+
 /* A backup node is given nothing while another one serves, whoever asks; and all of it while none does. */
 static void test_backup(void **state)
 {
@@ -319,13 +349,10 @@ static void test_suspended_before_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_describe),
-		cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_backup),
-		cmocka_unit_test(test_backup_named),
-		cmocka_unit_test(test_page),
-		cmocka_unit_test(test_fallback),
-		cmocka_unit_test(test_suspended_before_none),
+		cmocka_unit_test(test_describe),     cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_tls),	     cmocka_unit_test(test_backup),
+		cmocka_unit_test(test_backup_named), cmocka_unit_test(test_page),
+		cmocka_unit_test(test_fallback),     cmocka_unit_test(test_suspended_before_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,8 @@ static void differences(const char *service_a, const char *service_b, const char
 	assert_int_equal(es_group_settings_differ(a, b, why, sizeof(why)), strchr(expected, '=') != NULL);
 }
 
+#define TLS(certificate) "tls { certificate = " certificate " key = /k server = \"unix:/s\" }"
+
 /*
  * Differences that keep no node out are told all the same, once each; a version that does not tell a setting
  * differs in nothing.
@@ -129,6 +131,10 @@ static void test_others(void **state)
 		    "");
 	differences("server_port = 8080", "server_port = 8081", "~service.web.server ");
 	differences("policy = wrr", "policy = wlc load_bound = 150", "=service.0.web ~service.web.serving ");
+	/* A server that ends TLS itself cannot go on with a connection of earshot-tls. */
+	differences("inspect = never", "inspect = never " TLS("/a"), "=service.0.web ~service.web.server ");
+	differences("inspect = every " TLS("/a"), "inspect = first " TLS("/a"), "=service.0.web ");
+	differences(TLS("/a"), TLS("/b"), "~service.web.tls.files ");
 	settings_of("", "", a, sizeof(a));
 	assert_non_null(strstr(a, "\n~node.n1.weight=100\n"));
 	*(strstr(a, "\n~") + 1) = 0;
