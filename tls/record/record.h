@@ -14,7 +14,20 @@
 #define ES_TLS_TEXT_MAX	     16384		/* bytes of text in a record (RFC 8446 section 5.1) */
 #define ES_TLS_RECORD_MAX    (5 + 16384 + 256)	/* RFC 8446 section 5.2 */
 #define ES_TLS12_RECORD_MAX  (5 + 16384 + 2048) /* RFC 5246 section 6.2.3 */
-#define ES_TLS_RECORD_EXTRA  (5 + 8 + 1 + 16)	/* what protection adds to a text, at most */
+
+/* Content types (RFC 8446 section 5.1). */
+enum es_tls_type {
+	ES_TLS_CHANGE_CIPHER_SPEC = 20,
+	ES_TLS_ALERT = 21,
+	ES_TLS_HANDSHAKE = 22,
+	ES_TLS_APPLICATION_DATA = 23,
+};
+
+/*
+ * The most that es_tls_records_write() adds to a text: a nonce, a type and a tag; and before the limit of a
+ * key a record of its own, KeyUpdate.
+ */
+#define ES_TLS_RECORD_EXTRA (5 + 8 + 1 + 16 + 5 + 5 + 1 + 16)
 
 struct es_tls_records;
 
@@ -22,23 +35,29 @@ struct es_tls_records;
 int es_tls_records_new(const struct es_tls_state *state, struct es_tls_records **ret_records);
 void es_tls_records_free(struct es_tls_records **records);
 
-/* es_tls_records_state() - where it stands now, between two records */
+/**
+ * es_tls_records_state() - where it stands now, between two records
+ * @consumed is 0: it is the caller's. Another process that is given the state, together with records of the
+ * client that have been read here since, answers them under the server's number in it. So nothing may have
+ * been sent since, no reply either: each number protects one record.
+ */
 void es_tls_records_state(const struct es_tls_records *records, struct es_tls_state *ret_state);
 
 enum es_tls_event {
 	ES_TLS_EVENT_MORE,  /* @used is 0: no whole record is here yet */
 	ES_TLS_EVENT_TEXT,  /* application data, which may be empty */
 	ES_TLS_EVENT_NONE,  /* a record that says nothing to the caller; @reply_len may have an answer */
-	ES_TLS_EVENT_CLOSE, /* close_notify: the client will send nothing more */
+	ES_TLS_EVENT_CLOSE, /* close_notify: what the client still sends is passed over */
 	ES_TLS_EVENT_END,   /* over, without a fault of this side: the client's fatal alert */
 	ES_TLS_EVENT_ERROR, /* over: @reply has the alert that says why */
 };
 
 /**
  * struct es_tls_got - what one record was
- * @used: bytes of the input that the record took
+ * @used: bytes of the input that the record took; 0 after ES_TLS_EVENT_ERROR, and when it was over before
  * @text_len: bytes written to the caller's @text
- * @reply, @reply_len: protected bytes that are to be sent to the client at once (KeyUpdate, an alert)
+ * @reply, @reply_len: protected bytes that are to be sent to the client, after all that was written before
+ * and before all that is written later (KeyUpdate, an alert)
  * @why: words for the log and the counters, of ES_TLS_EVENT_END and ES_TLS_EVENT_ERROR; a constant
  */
 struct es_tls_got {
@@ -52,23 +71,31 @@ struct es_tls_got {
 
 /**
  * es_tls_records_read() - read one record
- * @bytes, @len: what has come from the client; @text: of ES_TLS_TEXT_MAX bytes; may be the place of @bytes
- * @now_ns: of CLOCK_MONOTONIC; bounds KeyUpdates and empty records of a client, a few a second
+ * @bytes, @len: what has come from the client
+ * @text: of ES_TLS_TEXT_MAX bytes, whatever the event; may be @bytes, and must not overlap it otherwise
+ * @now_ns: of CLOCK_MONOTONIC; bounds KeyUpdates, empty records and warnings of a client: 4 a second
+ * After ES_TLS_EVENT_END or ES_TLS_EVENT_ERROR each further call says ES_TLS_EVENT_END, without a reply.
  */
 void es_tls_records_read(struct es_tls_records *records, const uint8_t *bytes, size_t len, uint64_t now_ns,
 			 uint8_t *text, struct es_tls_got *ret_got);
 
 /**
  * es_tls_records_write() - protect up to ES_TLS_TEXT_MAX bytes of @text as one record
- * @out: with room for @len + ES_TLS_RECORD_EXTRA bytes (twice that before the limit of a key, where KeyUpdate
- * comes first: es_tls_records_write_room())
- * Returns the bytes written; -EMSGSIZE: @len is too long; -EKEYEXPIRED: TLS 1.2 cannot change its key, and the
- * connection must end (RFC 8446 section 5.5).
+ * @out: with room for es_tls_records_write_room() bytes; must not overlap @text
+ * Returns the bytes written; -EMSGSIZE: @len is too long; -EKEYEXPIRED: TLS 1.2 cannot change its key, and
+ * the connection must end (RFC 8446 section 5.5); -EPIPE: it is over, or closed by es_tls_records_close();
+ * -ENOMEM: OpenSSL has refused, and it is over.
  */
 long es_tls_records_write(struct es_tls_records *records, const uint8_t *text, size_t len, uint8_t *out);
-size_t es_tls_records_write_room(size_t len);
 
-/* es_tls_records_close() - write close_notify; returns its bytes, at most 64 */
+static inline size_t es_tls_records_write_room(size_t len)
+{
+	return len + ES_TLS_RECORD_EXTRA;
+}
+
+/*
+ * es_tls_records_close() - write close_notify; returns its bytes, at most 64; 0: it is over or closed already
+ */
 size_t es_tls_records_close(struct es_tls_records *records, uint8_t *out);
 
 #endif

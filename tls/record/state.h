@@ -28,8 +28,8 @@ enum es_tls_alpn {
 /**
  * struct es_tls_half - one direction of a connection
  * @secret: TLS 1.3: its traffic secret, which KeyUpdate replaces (RFC 8446 section 7.2). TLS 1.2, which has
- * none for a direction: the write key, then the fixed part of the nonce (RFC 5288 section 3: 4 bytes; RFC 7905
- * section 2: 12 bytes).
+ * none for a direction: the write key, then the fixed part of the nonce (RFC 5288 section 3: 4 bytes; RFC
+ * 7905 section 2: 12 bytes).
  * @number: of the next record
  */
 struct es_tls_half {
@@ -44,7 +44,8 @@ struct es_tls_half {
  * @client: protects what the client sends; @server: what it is sent
  * @consumed: so many bytes of the next record's text have been dealt with already
  * @alpn: enum es_tls_alpn
- * @has_client: @client_digest is the SHA-256 of the certificate that the client has shown, and that was verified
+ * @has_client: @client_digest is the SHA-256 of the certificate that the client has shown, and that was
+ * verified
  * @name: the server's name that the client asked for; "": none
  */
 struct es_tls_state {
@@ -59,13 +60,16 @@ struct es_tls_state {
 	char name[ES_TLS_NAME_SIZE];
 };
 
-/* Of one length for all states, so that nothing can be told from it. */
+/* All states have one length, so that nothing can be told from it. */
 #define ES_TLS_STATE_BYTES 432
 
 /* es_tls_state_put() - write it down, in network order, with a version of this layout */
 void es_tls_state_put(const struct es_tls_state *state, uint8_t ret_bytes[ES_TLS_STATE_BYTES]);
 
-/* es_tls_state_get() - read it again; 0, or -EPROTO: that is none, or of a layout or a suite that is not known */
+/*
+ * es_tls_state_get() - read it again; 0, or -EPROTO: that is none, or of a layout or a suite that is not
+ * known
+ */
 int es_tls_state_get(const uint8_t bytes[ES_TLS_STATE_BYTES], struct es_tls_state *ret_state);
 
 void es_tls_state_wipe(struct es_tls_state *state);
