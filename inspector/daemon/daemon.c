@@ -283,7 +283,6 @@ static int es_daemon_start_programs(struct es_daemon *d, struct es_conf_error *e
 {
 	const struct es_programs_params params = {
 		.path = d->program_path,
-		.group = d->conf->inspector.program_group,
 		.datapath = d->datapath,
 		.packet_max = &d->packet_max->in_force,
 		.note = es_daemon_note,

@@ -5,7 +5,6 @@
  * control thread may do.
  */
 #include <errno.h>
-#include <grp.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,15 +13,13 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/machine/close_apart.h"
+#include "inspector/machine/local_socket.h"
 #include "inspector/program/internal.h"
 #include "libearshot/wire.h"
 
-#define SOCKET_MODE	0660
 #define TICK_MS		10
 #define EVENTS_MAX	64
 #define DESCRIPTORS_MAX 253 /* SCM_MAX_FD: the kernel closes any more, and waits for it */
@@ -204,51 +201,14 @@ static void *es_programs_main(void *arg)
 	return NULL;
 }
 
-static int es_programs_listen(struct es_programs *p, struct es_conf_error *err)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	const struct group *group = NULL;
-
-	if (strlen(p->params.path) >= sizeof(address.sun_path)) {
-		es_conf_error_set(err,
-				  "socket for programs %s: path too long: expected at most 107 characters",
-				  p->params.path);
-		return -ENAMETOOLONG;
-	}
-	memcpy(address.sun_path, p->params.path, strlen(p->params.path) + 1);
-	if (*p->params.group) {
-		group = getgrnam(p->params.group);
-		if (!group) {
-			es_conf_error_set(err, "inspector: program_group = %s: there is no such group",
-					  p->params.group);
-			return -ENOENT;
-		}
-	}
-	p->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (p->listen_fd < 0)
-		return -errno;
-	/*
-	 * The old socket is no other daemon's: the control socket has made sure that none of this node runs.
-	 */
-	unlink(address.sun_path);
-	/* bind() gives the file this mode less the umask: never open to others, not for a moment */
-	if (fchmod(p->listen_fd, SOCKET_MODE) ||
-	    bind(p->listen_fd, (const struct sockaddr *)&address, sizeof(address)) ||
-	    (group && chown(address.sun_path, (uid_t)-1, group->gr_gid)) ||
-	    chmod(address.sun_path, SOCKET_MODE) || listen(p->listen_fd, ES_PROGRAM_MOVES_MAX)) {
-		int rc = -errno;
-
-		es_conf_error_set(err, "socket for programs %s: cannot be made: %s", address.sun_path,
-				  strerror(-rc));
-		return rc;
-	}
-	return 0;
-}
-
 static int es_programs_open(struct es_programs *p, struct es_conf_error *err)
 {
-	int rc = es_programs_listen(p, err);
+	int rc;
 
+	p->listen_fd = es_local_socket_open(p->params.path, "programs", ES_PROGRAM_MOVES_MAX, err);
+	if (p->listen_fd < 0)
+		return p->listen_fd;
+	rc = es_local_socket_share(p->params.path, p->cluster->conf, err);
 	if (rc)
 		return rc;
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

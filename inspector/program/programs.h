@@ -15,14 +15,13 @@ struct es_programs;
 
 /**
  * struct es_programs_params - what the thread needs; all outlives it
- * @path: of the socket; @group: who may use it besides root, "" for nobody
+ * @path: of the socket, which es_local_socket_share() gives to its group
  * @packet_max: bytes of the longest packet that fits into a handover message; may change at any time
  * @note: remembers that @node has the connection whose first request began with @first_seq, for what its
  * client repeats (es_worker_learn()); called from the thread
  */
 struct es_programs_params {
 	const char *path;
-	const char *group;
 	struct es_datapath *datapath;
 	const _Atomic unsigned int *packet_max;
 	void (*note)(void *ctx, __u64 flow_hash, __u32 cookie, __u32 first_seq, unsigned int node);
