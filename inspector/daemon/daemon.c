@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "inspector/ask/askers.h"
+#include "inspector/ask/wire.h"
 #include "inspector/base/clock.h"
 #include "inspector/control/control.h"
 #include "inspector/daemon/contents.h"
@@ -295,6 +297,20 @@ static int es_daemon_start_programs(struct es_daemon *d, struct es_conf_error *e
 	return es_programs_new(&params, d->cluster, &d->keys, &d->programs, err);
 }
 
+/* And this is its neighbour: n1.ask. */
+static int es_daemon_start_askers(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = es_daemon_file_beside(d, ES_ASK_SUFFIX, d->ask_path, sizeof(d->ask_path));
+
+	if (!rc)
+		rc = es_askers_new(d->loop, d->ask_path, d->conf, d->worker, d->datapath_params.workers,
+				   &d->askers, err);
+	if (rc && !err->text[0])
+		es_conf_error_set(err, "questions of earshot-tls: %s: cannot be answered: %s", d->ask_path,
+				  strerror(-rc));
+	return rc;
+}
+
 static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_state *state;
@@ -501,14 +517,31 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	/* The control socket refuses to start beside another daemon of this node, so it comes before all that
 	 * would harm that. */
 	static int (*const step[])(struct es_daemon *, struct es_conf_error *) = {
-		es_daemon_start_route,	    es_daemon_first_conf,	es_daemon_start_plugins,
-		es_daemon_first_contents,   es_daemon_first_url_tables, es_daemon_choose_datapath,
-		es_daemon_read_network,	    es_daemon_open_control,	es_daemon_be_alone,
-		es_daemon_prepare_network,  es_daemon_start_datapath,	es_daemon_start_serving,
-		es_daemon_start_keeper,	    es_daemon_start_workers,	es_daemon_start_programs,
-		es_daemon_start_membership, es_daemon_start_exchange,	es_daemon_attach,
-		es_daemon_interfaces_start, es_daemon_view_start,	es_daemon_metrics_start,
-		es_daemon_rollout_start,    es_daemon_settings_start,	es_daemon_request_log_start,
+		es_daemon_start_route,
+		es_daemon_first_conf,
+		es_daemon_start_plugins,
+		es_daemon_first_contents,
+		es_daemon_first_url_tables,
+		es_daemon_choose_datapath,
+		es_daemon_read_network,
+		es_daemon_open_control,
+		es_daemon_be_alone,
+		es_daemon_prepare_network,
+		es_daemon_start_datapath,
+		es_daemon_start_serving,
+		es_daemon_start_keeper,
+		es_daemon_start_workers,
+		es_daemon_start_programs,
+		es_daemon_start_askers,
+		es_daemon_start_membership,
+		es_daemon_start_exchange,
+		es_daemon_attach,
+		es_daemon_interfaces_start,
+		es_daemon_view_start,
+		es_daemon_metrics_start,
+		es_daemon_rollout_start,
+		es_daemon_settings_start,
+		es_daemon_request_log_start,
 	};
 	int rc = 0;
 
@@ -544,6 +577,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_programs_free(&d->programs);
 	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)
 		es_worker_free(&d->worker[i]);
+	es_askers_free(&d->askers);
 	es_daemon_view_stop(d);
 	es_daemon_trace_stop(d);
 	es_daemon_request_log_stop(d);

@@ -66,8 +66,10 @@ struct es_daemon {
 	struct es_worker *worker[ES_WORKERS_MAX];
 	struct es_control *control;
 	struct es_programs *programs;
+	struct es_askers *askers;
 	char control_path[256];
 	char program_path[256];
+	char ask_path[256];
 	char drained_path[256]; /* is there while this node is drained */
 	char rollout_path[256];
 	char weight_path[256]; /* while it has a weight that was set by hand */

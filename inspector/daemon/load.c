@@ -5,6 +5,7 @@
  */
 #include <limits.h>
 #include <string.h>
+#include "inspector/ask/askers.h"
 #include "inspector/base/clock.h"
 #include "inspector/daemon/clock.h"
 #include "inspector/daemon/daemon.h"
@@ -97,6 +98,10 @@ static int walk(struct es_daemon *d, unsigned long long now_ns)
 
 	if (!rc)
 		rc = es_datapath_accepted(d->datapath, &accepted);
+	if (!rc) {
+		es_askers_loads(d->askers, d->conf, &sums);
+		accepted += es_askers_begun(d->askers);
+	}
 	load->walk_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
 	load->counted_ns = now_ns;
 	if (rc)
@@ -231,6 +236,7 @@ int es_daemon_load_update(struct es_daemon *d)
 
 	/* There is room for so many only. */
 	es_datapath_responses(d->datapath, es_observed_response, d->observed);
+	es_askers_responses(d->askers, es_observed_response, d->observed);
 	if (now_ns >= load->slow_ns) {
 		load->slow_ns = now_ns + ES_LOAD_SLOW_MS * 1000000ULL;
 		es_observed_flush(d->observed);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "inspector/ask/askers.h"
 #include "inspector/daemon/checks.h"
 #include "inspector/daemon/contents.h"
 #include "inspector/daemon/exchange.h"
@@ -27,6 +28,7 @@
 #include "inspector/daemon/url_tables.h"
 #include "inspector/daemon/vanishing.h"
 #include "inspector/daemon/view.h"
+#include "inspector/machine/local_socket.h"
 #include "inspector/machine/solicited.h"
 #include "inspector/self/settings.h"
 #include "membership/group.h"
@@ -226,6 +228,17 @@ static void es_daemon_next_discard(struct es_daemon *d, struct es_daemon_next *n
 	es_conf_free(&next->conf);
 }
 
+/* Since then, a service may have tls { }, and earshot-tls a group. */
+static void es_daemon_share_sockets(const struct es_daemon *d)
+{
+	const char *const paths[] = {d->program_path, d->ask_path};
+	struct es_conf_error err = {};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (es_local_socket_share(paths[i], d->conf, &err))
+			es_log(ES_LOG_WARNING, "%s", err.text);
+}
+
 static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_error *err)
 {
 	struct es_daemon_next next = {.solicited_fd = -1};
@@ -244,8 +257,10 @@ static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_
 	}
 	/* Responses have the numbers that their services had before. */
 	es_datapath_responses(d->datapath, es_observed_response, d->observed);
+	es_askers_responses(d->askers, es_observed_response, d->observed);
 	es_daemon_next_commit(d, &next);
 	es_keys_wipe(&next.keys);
+	es_daemon_share_sockets(d);
 	es_daemon_plugins_watch(d);
 	es_observed_rebind(d->observed, d->conf);
 	es_daemon_exchange_rebind(d);

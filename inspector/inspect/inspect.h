@@ -53,6 +53,7 @@ struct es_inspector {
 	struct es_unheard unheard;
 	struct es_earlier earlier[ES_EARLIER_SLOTS];
 	uint32_t version; /* counts the versions of the cluster, and so its rings */
+	uint32_t conf_version;
 	struct es_layer4 layer4;
 	struct es_left left[ES_LEFT_SLOTS];
 	struct es_beyond beyond;

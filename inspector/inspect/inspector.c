@@ -68,6 +68,7 @@ int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *c
 		es_inspect_beyond_forget(in);
 		es_inspect_layer4_forget(in);
 		es_inspector_renew_tally(in, cluster->conf);
+		in->conf_version++;
 	}
 	in->cluster = cluster;
 	in->version++;

@@ -7,6 +7,7 @@
  * own.
  */
 #include "inspector/http/boundary.h"
+#include "inspector/inspect/asked.h"
 #include "inspector/inspect/fate.h"
 #include "inspector/inspect/gathered.h"
 #include "inspector/inspect/inspect.h"
@@ -78,7 +79,7 @@ void es_inspect_send_gathered(struct es_inspector *in, const struct es_gather *g
  * @status, @bytes: of the inspector's own answer, and of its body; 0: a server answers
  */
 struct es_trace_subject {
-	const struct es_ip_packet *packet;
+	const struct es_flow *flow;
 	const char *text;
 	size_t len;
 	unsigned int target;
@@ -91,6 +92,15 @@ struct es_trace_subject {
 /* es_inspect_trace() - show it to those who watch, and to the log; one of them is there */
 void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *order,
 		      const struct es_trace_subject *subject);
+
+/* The same in two steps: make the entry, and show it. @order: of a service that is there */
+void es_inspect_trace_entry(const struct es_inspector *in, const struct es_handover_order *order,
+			    const struct es_trace_subject *subject, struct es_trace_entry *ret_entry);
+void es_inspect_trace_put(struct es_inspector *in, const struct es_trace_entry *entry);
+
+/* es_inspect_trace_decided() - the part of @entry that says what was decided, and why */
+void es_inspect_trace_decided(const struct es_inspector *in, const struct es_handover_order *order,
+			      unsigned int target, unsigned int decision, struct es_trace_entry *entry);
 
 /* es_inspect_tally() - a request was decided at @decided_ns, and goes to @target: count and show it */
 void es_inspect_tally(struct es_inspector *in, const struct es_ip_packet *packet,
@@ -127,6 +137,14 @@ void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
 
 /* es_inspect_refuse() - no node can serve this packet's request: tell its client with a RST */
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len);
+
+#define ES_ANSWER_SIZE ES_ASKED_ANSWER_MAX
+
+/**
+ * es_inspect_answer_text() - the whole response to a request that is refused as @order says
+ * @text: room for ES_ANSWER_SIZE. Returns its length, of which @ret_body is the body's; 0: its protocol has none
+ */
+size_t es_inspect_answer_text(const struct es_handover_order *order, char *text, size_t *ret_body);
 
 /**
  * es_inspect_reject() - answer a request in the server's place, and end its connection, which has no socket
@@ -199,6 +217,19 @@ void es_inspect_give_gathered(struct es_inspector *in, const struct es_gather *g
 void es_inspect_give_again(struct es_inspector *in, const struct es_record *record,
 			   const struct es_ip_packet *packet, struct es_handover_order *order,
 			   const struct es_decided *decided);
+
+/**
+ * es_inspect_may_leave() - may the connection leave this node with this request, which is for another one?
+ * Not with one whose framing is in doubt, nor with one for whose content the connection has just come back.
+ */
+int es_inspect_may_leave(struct es_inspector *in, __u64 flow_hash, const struct es_handover_order *order);
+
+/* es_inspect_count_move() - a later request has moved its connection: count it, by why it has */
+void es_inspect_count_move(struct es_inspector *in, const struct es_handover_order *order);
+
+/* es_inspect_left_for_content() - its connection has left: remember it, if that was for its content */
+void es_inspect_left_for_content(struct es_inspector *in, __u64 flow_hash,
+				 const struct es_handover_order *order);
 
 /* es_inspect_move() - carry out the policy's word, @target, -1 for none, on a later request in one segment */
 void es_inspect_move(struct es_inspector *in, const struct es_record *record,

@@ -41,18 +41,19 @@ static int es_move_is_for_content(const struct es_inspector *in, const struct es
 	       in->cluster->contents[order->service];
 }
 
-static void es_left_for_content(struct es_inspector *in, const struct es_gather *g)
+void es_inspect_left_for_content(struct es_inspector *in, __u64 flow_hash,
+				 const struct es_handover_order *order)
 {
-	if (!es_move_is_for_content(in, &g->order))
+	if (!es_move_is_for_content(in, order))
 		return;
-	*es_left_slot(in, g->flow_hash, g->order.content) = (struct es_left){
-		.flow_hash = g->flow_hash,
-		.content = g->order.content,
+	*es_left_slot(in, flow_hash, order->content) = (struct es_left){
+		.flow_hash = flow_hash,
+		.content = order->content,
 		.at_ms = es_inspect_now_ms(in),
-		.moves = g->order.moves,
+		.moves = order->moves,
 	};
 	/* The other node may not know that it is the home now. */
-	es_contents_tell(in->cluster->contents[g->order.service], g->order.content, in->now_ns);
+	es_contents_tell(in->cluster->contents[order->service], order->content, in->now_ns);
 }
 
 static int es_move_is_back(struct es_inspector *in, __u64 flow_hash, const struct es_handover_order *order)
@@ -64,19 +65,26 @@ static int es_move_is_back(struct es_inspector *in, __u64 flow_hash, const struc
 	       es_inspect_now_ms(in) - left->at_ms < ES_LEFT_REST_MS;
 }
 
+int es_inspect_may_leave(struct es_inspector *in, __u64 flow_hash, const struct es_handover_order *order)
+{
+	if (es_move_is_back(in, flow_hash, order)) {
+		es_inspect_count(in, ES_WORKER_came_back);
+		return 0;
+	}
+	return es_move_is_safe(order);
+}
+
 static unsigned int es_move_target(struct es_inspector *in, __u64 flow_hash,
 				   const struct es_handover_order *order, int target)
 {
 	es_inspect_count(in, ES_WORKER_owned);
-	if (target >= 0 && (unsigned int)target != in->cluster->self &&
-	    es_move_is_back(in, flow_hash, order)) {
-		es_inspect_count(in, ES_WORKER_came_back);
-		return in->cluster->self;
-	}
 	if (target == ES_ROUTE_REJECT && es_move_is_safe(order))
 		return ES_NODE_REJECT;
 	/* This node has the connection, and goes on with it even if it is not a target for new ones. */
-	return target < 0 || !es_move_is_safe(order) ? in->cluster->self : (unsigned int)target;
+	if (target < 0 || (unsigned int)target == in->cluster->self ||
+	    !es_inspect_may_leave(in, flow_hash, order))
+		return in->cluster->self;
+	return (unsigned int)target;
 }
 
 /*
@@ -90,7 +98,7 @@ static void es_note_stayed(struct es_inspector *in, __u64 flow_hash, uint32_t co
 	es_inspect_remember(in, flow_hash, cookie, first_seq, in->cluster->self, order);
 }
 
-static void es_note_moved(struct es_inspector *in, const struct es_gather *g)
+void es_inspect_count_move(struct es_inspector *in, const struct es_handover_order *order)
 {
 	static const enum es_worker_counter counters[ES_MOVE_WHY_COUNT] = {
 		[ES_MOVE_LOCALITY] = ES_WORKER_moved_locality, [ES_MOVE_LOAD] = ES_WORKER_moved_load,
@@ -99,11 +107,16 @@ static void es_note_moved(struct es_inspector *in, const struct es_gather *g)
 	};
 
 	es_inspect_count(in, ES_WORKER_moved);
-	if (g->order.why < ES_MOVE_WHY_COUNT)
-		es_inspect_count(in, counters[g->order.why]);
+	if (order->why < ES_MOVE_WHY_COUNT)
+		es_inspect_count(in, counters[order->why]);
+}
+
+static void es_note_moved(struct es_inspector *in, const struct es_gather *g)
+{
+	es_inspect_count_move(in, &g->order);
 	es_inspect_remember(in, g->flow_hash, g->cookie, g->first_seq, g->target, &g->order);
 	es_route_moved(&in->router, g->target, g->order.cost);
-	es_left_for_content(in, g);
+	es_inspect_left_for_content(in, g->flow_hash, &g->order);
 }
 
 static void es_stay_gathered(struct es_inspector *in, struct es_gather *g)

@@ -55,7 +55,6 @@ void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len
  * The answer is one segment, with timestamps, for any client of IPv6, and for all of IPv4 but the few that
  * announce less than 1,300 bytes.
  */
-#define ES_ANSWER_SIZE 1208
 #define ES_ANSWER_HEAD 208
 _Static_assert(ES_ANSWER_HEAD + ES_CONF_PAGE_MAX <= ES_ANSWER_SIZE, "a page is a segment");
 _Static_assert(ES_ANSWER_SIZE + ES_TIMESTAMP_OPTION_LEN <= ES_TCP_MSS_MIN_V6, "and not more than one");
@@ -114,7 +113,7 @@ static int has_room(const struct es_handover_order *order)
  * (Date), 15.6.4 (503), 10.2.3 (Retry-After). A response to HEAD has no body, and says how long the body
  * would be.
  */
-static size_t es_answer_text(const struct es_handover_order *order, char *text, size_t *ret_body)
+size_t es_inspect_answer_text(const struct es_handover_order *order, char *text, size_t *ret_body)
 {
 	const struct es_rejection *rejection = &order->rejection;
 	const char *reason = es_status_reason(rejection->status);
@@ -156,7 +155,7 @@ static size_t es_answer_send(struct es_inspector *in, const struct es_ip_packet 
 {
 	uint8_t bytes[ES_ANSWER_HEADER_MAX + ES_ANSWER_SIZE];
 	char text[ES_ANSWER_SIZE];
-	size_t len = es_answer_text(order, text, ret_body);
+	size_t len = es_inspect_answer_text(order, text, ret_body);
 
 	es_inspect_reply(
 		in, &packet->flow, bytes,
@@ -182,7 +181,7 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 	if (in->traces || in->log)
 		es_inspect_trace(
 			in, order,
-			&(struct es_trace_subject){.packet = packet,
+			&(struct es_trace_subject){.flow = &packet->flow,
 						   .text = (const char *)es_ip_packet_payload(packet),
 						   .len = packet->seg.len,
 						   .target = ES_NODE_REJECT,

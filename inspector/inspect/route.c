@@ -362,13 +362,22 @@ static int es_route_all_down(const struct es_router *router, unsigned int servic
 	return ES_ROUTE_REJECT;
 }
 
+/* Does the policy, or a plugin, want to see requests? */
+static int es_route_reads(const struct es_cluster *cluster, unsigned int service)
+{
+	/* With inspect = never it is "ring", and there are no plugins. */
+	const struct es_policy *policy = es_policy_find(cluster->conf->services[service].policy);
+
+	return (policy && policy->inspects) || es_plugins_has(cluster->plugins, service);
+}
+
 int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
 {
 	struct es_cluster_view view;
 	int node;
 
-	if (es_route_is_layer4(router->cluster, service))
+	if (!es_route_reads(router->cluster, service))
 		return es_route_layer4(router, service, request, now_ns, explain);
 	es_router_view(router, service, request, now_ns, &view);
 	view.contents = router->cluster->contents[service];
@@ -403,10 +412,18 @@ int es_route_again(struct es_router *router, unsigned int service, struct es_req
 
 int es_route_is_layer4(const struct es_cluster *cluster, unsigned int service)
 {
-	/* With inspect = never it is "ring", and there are no plugins. */
-	const struct es_policy *policy = es_policy_find(cluster->conf->services[service].policy);
+	return cluster->conf->services[service].tls.line || !es_route_reads(cluster, service);
+}
 
-	return !((policy && policy->inspects) || es_plugins_has(cluster->plugins, service));
+void es_route_weigh(struct es_router *router, unsigned int service, struct es_request_view *request,
+		    unsigned long long now_ns)
+{
+	struct es_cluster_view view;
+
+	if (!es_head_is_http(request->head))
+		return;
+	es_router_view(router, service, request, now_ns, &view);
+	es_rules_weigh(router->rules, service, router->cluster->urls[service], request, &view);
 }
 
 int es_route_is_unread(const struct es_cluster *cluster, unsigned int service)

@@ -77,9 +77,13 @@ int es_route(struct es_router *router, unsigned int service, struct es_request_v
 int es_route_again(struct es_router *router, unsigned int service, struct es_request_view *request,
 		   unsigned long long now_ns, struct es_rejection *ret_rejection);
 
+/* es_route_weigh() - complete @request as es_route() does: what it costs, and what else is known of it */
+void es_route_weigh(struct es_router *router, unsigned int service, struct es_request_view *request,
+		    unsigned long long now_ns);
+
 /**
- * es_route_is_layer4() - does nobody read what clients send to @service? That is, neither its policy nor a
- * plugin.
+ * es_route_is_layer4() - does nobody read the packets that clients send to @service? Neither its policy nor a
+ * plugin wants to, or there is but ciphertext in them: then es_route() says where requests go all the same.
  */
 int es_route_is_layer4(const struct es_cluster *cluster, unsigned int service);
 

@@ -28,36 +28,58 @@ static void put_content(const struct es_inspector *in, const struct es_handover_
 			 (unsigned long long)order->content);
 }
 
-void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *order,
-		      const struct es_trace_subject *subject)
+void es_inspect_trace_decided(const struct es_inspector *in, const struct es_handover_order *order,
+			      unsigned int target, unsigned int decision, struct es_trace_entry *entry)
 {
 	const struct es_conf *conf = in->cluster->conf;
-	struct es_trace_entry entry = {
+
+	entry->decision = (uint8_t)decision;
+	snprintf(entry->node, sizeof(entry->node), "%s", name_of(conf, target));
+	snprintf(entry->why, sizeof(entry->why), "%s", es_trace_why(conf, order, decision));
+}
+
+void es_inspect_trace_entry(const struct es_inspector *in, const struct es_handover_order *order,
+			    const struct es_trace_subject *subject, struct es_trace_entry *ret)
+{
+	const struct es_conf *conf = in->cluster->conf;
+
+	*ret = (struct es_trace_entry){
 		.at_ns = es_clock_now_ns(),
-		.client = subject->packet->flow.client,
-		.client_port = es_ntohs(subject->packet->flow.client_port),
-		.decision = (uint8_t)subject->decision,
+		.client = subject->flow->client,
+		.client_port = es_ntohs(subject->flow->client_port),
 		.status = (uint16_t)subject->status,
 		.bytes = (uint32_t)subject->bytes,
 	};
+	ret->took_ns = ret->at_ns > subject->decided_ns ? ret->at_ns - subject->decided_ns : 0;
+	snprintf(ret->service, sizeof(ret->service), "%s", conf->services[order->service].name);
+	es_inspect_trace_decided(in, order, subject->target, subject->decision, ret);
+	if (order->is_named)
+		put_content(in, order, ret);
+	es_trace_request(ret, subject->text, subject->len);
+}
+
+void es_inspect_trace_put(struct es_inspector *in, const struct es_trace_entry *entry)
+{
 	int is_noted = 0, logged;
 
-	if (order->service >= conf->service_count)
-		return;
-	entry.took_ns = entry.at_ns > subject->decided_ns ? entry.at_ns - subject->decided_ns : 0;
-	snprintf(entry.service, sizeof(entry.service), "%s", conf->services[order->service].name);
-	snprintf(entry.node, sizeof(entry.node), "%s", name_of(conf, subject->target));
-	snprintf(entry.why, sizeof(entry.why), "%s", es_trace_why(conf, order, subject->decision));
-	if (order->is_named)
-		put_content(in, order, &entry);
-	es_trace_request(&entry, subject->text, subject->len);
 	for (struct es_trace_ring *ring = in->traces; ring; ring = ring->next)
-		is_noted |= es_trace_put(ring, &entry) > 0;
+		is_noted |= es_trace_put(ring, entry) > 0;
 	if (is_noted)
 		es_inspect_count(in, ES_WORKER_traced);
-	logged = in->log ? es_trace_put(in->log, &entry) : 0;
+	logged = in->log ? es_trace_put(in->log, entry) : 0;
 	if (logged)
 		es_inspect_count(in, logged > 0 ? ES_WORKER_logged : ES_WORKER_log_dropped);
+}
+
+void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *order,
+		      const struct es_trace_subject *subject)
+{
+	struct es_trace_entry entry;
+
+	if (order->service >= in->cluster->conf->service_count)
+		return;
+	es_inspect_trace_entry(in, order, subject, &entry);
+	es_inspect_trace_put(in, &entry);
 }
 
 static void es_inspect_tally_count(struct es_inspector *in, const struct es_handover_order *order,
@@ -76,7 +98,7 @@ void es_inspect_tally(struct es_inspector *in, const struct es_ip_packet *packet
 		      enum es_tally_decision decision, unsigned long long decided_ns)
 {
 	const struct es_trace_subject subject = {
-		.packet = packet,
+		.flow = &packet->flow,
 		.text = (const char *)es_ip_packet_payload(packet),
 		.len = packet->seg.len,
 		.target = target,
@@ -105,6 +127,6 @@ void es_inspect_tally_gathered(struct es_inspector *in, const struct es_gather *
 	if ((!in->traces && !in->log) || !g->count ||
 	    es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
 		return;
-	subject.packet = &packet;
+	subject.flow = &packet.flow;
 	es_inspect_trace(in, &g->order, &subject);
 }

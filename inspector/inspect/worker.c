@@ -44,6 +44,9 @@ struct es_worker {
 	struct ev_timer tick;
 	struct ev_io wake_io;
 	struct ev_async control;
+	struct ev_io watched_io;
+	es_worker_fn watched;
+	void *watched_ctx;
 	int wake_fd;   /* that is watched */
 	int socket_fd; /* of es_wake_open(); -1: the datapath has its own way */
 	int late;
@@ -165,6 +168,17 @@ static void es_worker_on_message(struct ev_loop *loop, struct ev_io *io, int eve
 	(void)events;
 	es_worker_clock(w);
 	es_inspect_messages(&w->inspector);
+	es_worker_flush(w);
+}
+
+static void es_worker_on_watched(struct ev_loop *loop, struct ev_io *io, int events)
+{
+	struct es_worker *w = io->data;
+
+	(void)loop;
+	(void)events;
+	es_worker_clock(w);
+	w->watched(&w->inspector, w->watched_ctx);
 	es_worker_flush(w);
 }
 
@@ -335,6 +349,23 @@ int es_worker_post(struct es_worker *w, es_worker_fn fn, void *ctx)
 	}
 	pthread_mutex_unlock(&w->lock);
 	return rc;
+}
+
+static void watch(struct es_inspector *inspector, void *ctx)
+{
+	struct es_worker *w = ctx;
+
+	(void)inspector;
+	ev_io_start(w->loop, &w->watched_io);
+}
+
+void es_worker_watch(struct es_worker *w, int fd, es_worker_fn fn, void *ctx)
+{
+	ev_io_init(&w->watched_io, es_worker_on_watched, fd, EV_READ);
+	w->watched_io.data = w;
+	w->watched = fn;
+	w->watched_ctx = ctx;
+	es_worker_call(w, watch, w);
 }
 
 struct cluster_change {

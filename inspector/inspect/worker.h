@@ -80,7 +80,15 @@ struct es_worker;
 	X(layer4_left,                                                                                       \
 	  "handshakes of such, left to their clients' first bytes: the node is of an older version")         \
 	X(logged, "decisions that were noted for the request log")                                           \
-	X(log_dropped, "decisions that are missing in the request log, as it was not written fast enough")
+	X(log_dropped, "decisions that are missing in the request log, as it was not written fast enough")   \
+	X(asked, "requests about which a program that reads them itself (earshot-tls) has asked")            \
+	X(ask_stayed, "of these, requests that are served here")                                             \
+	X(ask_moved, "of these, requests whose connections have moved to another node")                      \
+	X(ask_refused, "of these, requests whose connections should have moved, and could not")              \
+	X(ask_unread, "of these, requests without a whole head, which are served here")                      \
+	X(ask_taken, "requests that such a program serves here as another node has decided")                 \
+	X(ask_bad, "messages of such programs that are malformed: their sockets are closed")                 \
+	X(ask_slow, "sockets of such programs that were closed, as they do not take their answers")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,
@@ -133,6 +141,12 @@ void es_worker_call(struct es_worker *worker, es_worker_fn fn, void *ctx);
  * later.
  */
 int es_worker_post(struct es_worker *worker, es_worker_fn fn, void *ctx);
+
+/**
+ * es_worker_watch() - from now on, run @fn in the worker's thread whenever @fd, of an epoll instance, has
+ * something, for as long as the worker lives. Once for each worker.
+ */
+void es_worker_watch(struct es_worker *worker, int fd, es_worker_fn fn, void *ctx);
 
 /**
  * es_worker_set_cluster() - use another version, and these keys, from now on

@@ -573,6 +573,17 @@ int es_rules_layer4(struct es_rules *rules, unsigned int service, const struct e
 	return ES_RULES_PASS;
 }
 
+void es_rules_weigh(struct es_rules *rules, unsigned int service, struct es_url_table *table,
+		    struct es_request_view *request, const struct es_cluster_view *view)
+{
+	unsigned int by = ES_RULES_BY_LOCATION;
+	struct es_rules_first first = {};
+	struct es_url_info info = {};
+
+	es_rules_ask(rules, service, table, request, view, &info, &first, &by);
+	es_request_complete(request, &info);
+}
+
 int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_table *table,
 		   struct es_request_view *request, const struct es_cluster_view *view,
 		   struct es_rules_refusal *ret_refusal)

@@ -82,6 +82,10 @@ int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_t
 		   struct es_request_view *request, const struct es_cluster_view *view,
 		   struct es_rules_refusal *ret_refusal);
 
+/* es_rules_weigh() - the same without a word on where it goes: only size_bytes, cost, is_dynamic and class */
+void es_rules_weigh(struct es_rules *rules, unsigned int service, struct es_url_table *table,
+		    struct es_request_view *request, const struct es_cluster_view *view);
+
 /* es_rules_page() - what the clients of @service are told while nobody can serve it: its page, or 503 */
 void es_rules_page(const struct es_rules *rules, unsigned int service, unsigned int by,
 		   struct es_rules_refusal *ret_refusal);
