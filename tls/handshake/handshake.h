@@ -24,12 +24,17 @@ struct es_tls_certificate {
 
 /**
  * struct es_tls_settings - of a service
- * @minimum: ES_TLS_1_2 or ES_TLS_1_3
- * @ciphers: TLS 1.2's, as OpenSSL's list; @suites: TLS 1.3's; NULL: Mozilla's intermediate ones
- * @alpn: in the order of preference, ended by ES_TLS_ALPN_NONE
- * @client_ca_file: client certificates are asked for, and verified; NULL: none are; @client_must: and needed
+ * @service: its name; a ticket of one is no good at another
+ * @minimum: ES_TLS_1_2 (as 0 is) or ES_TLS_1_3
+ * @ciphers: TLS 1.2's, as OpenSSL's list; @suites: TLS 1.3's; NULL: Mozilla's intermediate ones. Only those
+ * that tls/record/ knows may be in them: ECDHE, with AES-GCM or ChaCha20-Poly1305
+ * @alpn: in the order of preference, ended by ES_TLS_ALPN_NONE; a client that offers others alone is refused
+ * (RFC 7301 section 3.2)
+ * @client_ca_file: PEM; client certificates that one of these has issued are asked for; NULL: none are.
+ * @client_must: a client without one is refused
  */
 struct es_tls_settings {
+	const char *service;
 	const struct es_tls_certificate *certificates;
 	unsigned int certificate_count;
 	uint16_t minimum;
@@ -56,15 +61,22 @@ struct es_tls_context;
 
 /**
  * es_tls_context_new() - read files and make ready; @err names the file and what is wrong with it
+ * A certificate that is weak or not valid now is refused; an OCSP response whose time is over is not shown.
  * Returns 0 or -errno. The context may be freed while handshakes that it began go on.
  */
 int es_tls_context_new(const struct es_tls_settings *settings, struct es_tls_context **ret_context,
 		       struct es_conf_error *err);
 void es_tls_context_free(struct es_tls_context **context);
 
-/* es_tls_context_tickets() - the keys from now on; @home: this node's number, which its tickets name */
+/**
+ * es_tls_context_tickets() - the keys from now on; until then there are no tickets
+ * @home: this node's number, which its tickets name
+ */
 void es_tls_context_tickets(struct es_tls_context *context, const struct es_tls_ticket_keys *keys,
 			    uint8_t home);
+
+/* es_tls_context_ticket_count() - so many are given after a full handshake of TLS 1.3; 2 until then */
+void es_tls_context_ticket_count(struct es_tls_context *context, unsigned int count);
 
 struct es_tls_handshake;
 
@@ -77,19 +89,35 @@ enum es_tls_progress {
 	ES_TLS_SHAKE_BAD /* over: an alert may be among the bytes to send */
 };
 
+#define ES_TLS_HANDSHAKE_BYTES_MAX   131072 /* of a client, client certificates among them */
+#define ES_TLS_HANDSHAKE_RECORDS_MAX 1024
+
 /**
  * es_tls_handshake_step() - take bytes from the client
- * @ret_used: so many were taken; after ES_TLS_SHAKEN the rest are the first records of application data
+ * @ret_used: so many were taken, all while the handshake goes on; after ES_TLS_SHAKEN the rest are the first
+ * records of application data
  */
 enum es_tls_progress es_tls_handshake_step(struct es_tls_handshake *handshake, const uint8_t *bytes,
 					   size_t len, size_t *ret_used);
 
-/* es_tls_handshake_pending() - bytes to send to the client, valid until the next step; es_tls_handshake_sent() takes off @len */
+/*
+ * es_tls_handshake_pending() - bytes to send to the client, valid until the next step; sent() takes off @len
+ */
 size_t es_tls_handshake_pending(const struct es_tls_handshake *handshake, const uint8_t **ret_bytes);
 void es_tls_handshake_sent(struct es_tls_handshake *handshake, size_t len);
 
-/* es_tls_handshake_state() - after ES_TLS_SHAKEN. Returns 0 or -EPROTO: OpenSSL has not told the secrets */
+/**
+ * es_tls_handshake_state() - after ES_TLS_SHAKEN
+ * What is pending comes before the first record that is made from it. Returns 0 or -EPROTO: OpenSSL has not
+ * told the secrets, or what it has sent.
+ */
 int es_tls_handshake_state(struct es_tls_handshake *handshake, struct es_tls_state *ret_state);
+
+/**
+ * es_tls_handshake_text_max() - no record may have more bytes of text: ES_TLS_TEXT_MAX, or fewer, which the
+ * client has asked for (RFC 6066 section 4); the state does not tell
+ */
+size_t es_tls_handshake_text_max(const struct es_tls_handshake *handshake);
 
 /* es_tls_handshake_resumed() - was a ticket taken? @ret_home: the node's number in it */
 int es_tls_handshake_resumed(const struct es_tls_handshake *handshake, uint8_t *ret_home);
