@@ -223,20 +223,55 @@ static __u64 load_le64(const unsigned char *b)
 	return v;
 }
 
-static int derive(EVP_KDF_CTX *kdf, const unsigned char *secret, const char *info, struct es_sipkey *ret_key)
+EVP_KDF_CTX *es_keyfile_kdf_new(void)
+{
+	EVP_KDF *hkdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+	EVP_KDF_CTX *kdf = hkdf ? EVP_KDF_CTX_new(hkdf) : NULL;
+
+	EVP_KDF_free(hkdf);
+	return kdf;
+}
+
+int es_keyfile_use(const char *path, es_keyfile_derive_fn *derive_keys, void *keys, struct es_conf_error *err)
+{
+	struct es_keyfile file = {.count = 0};
+	EVP_KDF_CTX *kdf;
+	int r;
+
+	r = es_keyfile_read(path, &file, err);
+	if (r)
+		return r;
+	kdf = es_keyfile_kdf_new();
+	r = kdf ? derive_keys(kdf, &file, keys) : -EIO;
+	if (r)
+		es_conf_error_set(err, "%s: OpenSSL has no HKDF-SHA256: expected its default provider", path);
+	EVP_KDF_CTX_free(kdf);
+	OPENSSL_cleanse(&file, sizeof(file));
+	return r;
+}
+
+int es_keyfile_derive(EVP_KDF_CTX *kdf, const unsigned char secret[ES_SECRET_BYTES], const void *info,
+		      size_t info_len, unsigned char *ret_key, size_t len)
 {
 	char digest[] = "SHA256";
-	unsigned char out[16];
 	OSSL_PARAM params[] = {
 		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
 		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)secret, ES_SECRET_BYTES),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)info, strlen(info)),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)info, info_len),
 		OSSL_PARAM_construct_end(),
 	};
 
 	EVP_KDF_CTX_reset(kdf);
-	if (EVP_KDF_derive(kdf, out, sizeof(out), params) <= 0)
-		return -EIO;
+	return EVP_KDF_derive(kdf, ret_key, len, params) > 0 ? 0 : -EIO;
+}
+
+static int derive(EVP_KDF_CTX *kdf, const unsigned char *secret, const char *info, struct es_sipkey *ret_key)
+{
+	unsigned char out[16];
+	int r = es_keyfile_derive(kdf, secret, info, strlen(info), out, sizeof(out));
+
+	if (r)
+		return r;
 	ret_key->k0 = load_le64(out);
 	ret_key->k1 = load_le64(out + 8);
 	OPENSSL_cleanse(out, sizeof(out));
@@ -260,12 +295,11 @@ static int derive_seed(EVP_KDF_CTX *kdf, const unsigned char *secret, __u16 *ret
 	return r;
 }
 
-static int derive_all(const struct es_keyfile *file, struct es_keys *keys)
+static int derive_all(EVP_KDF_CTX *kdf, const struct es_keyfile *file, void *argument)
 {
-	EVP_KDF *hkdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
-	EVP_KDF_CTX *kdf = hkdf ? EVP_KDF_CTX_new(hkdf) : NULL;
+	struct es_keys *keys = argument;
+	int r = derive(kdf, file->ring, "earshot ring", &keys->ring);
 	unsigned int i;
-	int r = kdf ? derive(kdf, file->ring, "earshot ring", &keys->ring) : -EIO;
 
 	if (!r)
 		r = derive_seed(kdf, file->ring, &keys->ring_seed);
@@ -276,26 +310,16 @@ static int derive_all(const struct es_keyfile *file, struct es_keys *keys)
 			r = derive(kdf, file->key[i].secret, "earshot handover", &keys->key[i].handover);
 	}
 	keys->count = file->count;
-	EVP_KDF_CTX_free(kdf);
-	EVP_KDF_free(hkdf);
 	return r;
 }
 
 int es_keys_read(const char *path, struct es_keys *ret_keys, struct es_conf_error *err)
 {
 	struct es_keys keys = {.count = 0};
-	struct es_keyfile file = {.count = 0};
-	int r;
+	int r = es_keyfile_use(path, derive_all, &keys, err);
 
-	r = es_keyfile_read(path, &file, err);
-	if (r)
-		return r;
-	r = derive_all(&file, &keys);
-	if (r)
-		es_conf_error_set(err, "%s: OpenSSL has no HKDF-SHA256: expected its default provider", path);
-	else
+	if (!r)
 		*ret_keys = keys;
-	OPENSSL_cleanse(&file, sizeof(file));
 	OPENSSL_cleanse(&keys, sizeof(keys));
 	return r;
 }

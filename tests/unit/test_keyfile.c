@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "inspector/config/keyfile.h"
+#include "inspector/config/tls_keys.h"
 
 #define RING "ring 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
 #define HEX1 "808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f"
@@ -82,6 +83,58 @@ static void test_golden(void **state)
 	assert_key(&keys.key[1].handover, 0xffbe6c6eb0c3f52fULL, 0x8d423a9a59640a9fULL);
 	es_keys_wipe(&keys);
 	assert_key(&keys.ring, 0, 0);
+}
+
+static void assert_hex(const unsigned char *bytes, size_t len, const char *hex)
+{
+	char text[256];
+
+	assert_int_equal(strlen(hex), 2 * len);
+	for (size_t i = 0; i < len; i++)
+		snprintf(text + 2 * i, sizeof(text) - 2 * i, "%02x", bytes[i]);
+	assert_string_equal(text, hex);
+}
+
+static void test_golden_tls(void **state)
+{
+	unsigned char ticket[ES_TLS_TICKET_KEY_BYTES];
+	struct es_conf_error err;
+	struct es_tls_keys keys;
+
+	(void)state;
+	put(RING "key 4294967295 " HEX1 "\nkey 7 " HEX2);
+	assert_int_equal(es_tls_keys_read(path, &keys, &err), 0);
+	assert_int_equal(keys.count, 2);
+	assert_int_equal(keys.key[0].id, 4294967295U);
+	assert_hex(keys.key[0].handover, 32,
+		   "ee60d0895a037f2fa6253acd6842fe2978a8dfb45bcaa9e8ec4771d36f888c2b");
+	assert_hex(keys.key[0].tickets, 32,
+		   "78fe2c5384d6771ae94164a67857f015751910189f60a4e4424c8038f05e26fb");
+	assert_int_equal(keys.key[1].id, 7);
+	assert_hex(keys.key[1].handover, 32,
+		   "a6496a04f42b5aa7306c504cabe4be637c51d656acae9e36b8b01a6ee2b8b7d6");
+	assert_hex(keys.key[1].tickets, 32,
+		   "91f3f548b3af7a5aaa597f6bc1d1756b494ff3eeeb8612804a5fab4431ca9986");
+	assert_int_equal(es_tls_ticket_key(&keys.key[0], "web", 20785, ticket), 0);
+	assert_hex(ticket, sizeof(ticket),
+		   "b91aa66a58736654a9cacca6bb12bef82a8fce9dd24e3b9c93c53cbcfa8687c4d938bd900276c1d57382330b9"
+		   "550517c"
+		   "a41f547e0dd329df5e63ef6c7256a092dd4bb81833157aedb421b6525ffb79b5");
+	assert_int_equal(es_tls_ticket_key(&keys.key[0], "web", 20786, ticket), 0);
+	assert_hex(ticket, sizeof(ticket),
+		   "33d3c00f840399db4a0b34d287c13194f367f2fb55a8861f62ffc7b121c806b5a9d19a6af098ad775a934b3cf"
+		   "2e75f37"
+		   "eeb1d55ceab3349e94158234aca94f3127e4d06ec9e29b8f6d544319876e8d26");
+	assert_int_equal(es_tls_ticket_key(&keys.key[1], "", 20785, ticket), 0);
+	assert_hex(ticket, sizeof(ticket),
+		   "b68f3a6639242a8a4e5f08b768f872e672e8e1fd15bf52356c3e57f3b0df2e2f99c6eb42b57cbe83d8adc05a3"
+		   "7e56f51"
+		   "15d4a0611aa71aa6b3c55f164957b0f8e11b240166e662c6ed448dc6daaec24d");
+	es_tls_keys_wipe(&keys);
+	assert_int_equal(keys.count + keys.key[0].handover[0] + keys.key[1].tickets[31], 0);
+	put(RING);
+	assert_int_equal(es_tls_keys_read(path, &keys, &err), -EINVAL);
+	assert_int_equal(keys.count, 0);
 }
 
 /* Wrong files; %s is the path. */
@@ -282,6 +335,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_golden, remove_file),
+		cmocka_unit_test_teardown(test_golden_tls, remove_file),
 		cmocka_unit_test_teardown(test_errors, remove_file),
 		cmocka_unit_test_teardown(test_files, remove_file),
 		cmocka_unit_test_teardown(test_create, remove_file),
