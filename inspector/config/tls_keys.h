@@ -3,8 +3,8 @@
 #define ES_TLS_KEYS_H
 
 /*
- * What earshot-tls has of the key file: no key of the ring, of cookies or of handovers, and nothing from which
- * these follow. It keeps this for as long as it runs, since each day has its own keys for tickets.
+ * The part of the key file that earshot-tls has: no key of the ring, of cookies or of handovers, and nothing
+ * from which these follow. It keeps this for as long as it runs, since each day has its own keys for tickets.
  */
 #include "inspector/config/keyfile.h"
 
