@@ -18,9 +18,12 @@ enum es_tls_response_end {
 	ES_TLS_RESPONSE_BAD,	  /* no HTTP/1 response, or one that nobody can tell the end of */
 };
 
+#define ES_TLS_RESPONSE_LINE 128 /* bytes of a line of the head that are looked at */
+
 /**
  * struct es_tls_response - @status: of the last head, 0 before; interim ones (1xx but 101) do not end it
  * @keeps: after ES_TLS_RESPONSE_OVER: the server's connection may be asked again (RFC 9112 section 9.3)
+ * Its own: the line that is being read, and what the head's lines have said so far.
  */
 struct es_tls_response {
 	struct es_response scan;
@@ -28,13 +31,18 @@ struct es_tls_response {
 	int keeps;
 	int is_head; /* it answers HEAD */
 	int is_connect;
+	char line[ES_TLS_RESPONSE_LINE];
+	size_t line_len;
+	int is_1_1;
+	int says_close;
+	int says_keep_alive;
 };
 
 void es_tls_response_init(struct es_tls_response *response, int is_head, int is_connect);
 
 /**
  * es_tls_response_take() - the next @len bytes that the server has sent
- * @ret_used: so many belong to this response
+ * @ret_used: so many belong to this response; after ES_TLS_RESPONSE_TUNNEL the rest is the tunnel's
  */
 enum es_tls_response_end es_tls_response_take(struct es_tls_response *response, const uint8_t *bytes,
 					      size_t len, size_t *ret_used);
