@@ -39,7 +39,7 @@ enum alert {
 
 /**
  * struct es_tls_records
- * @about: version, suite, ALPN, the client and the name; its halves are @client's and @server's
+ * @about: version, suite, ALPN, the client and the name; its halves are empty, see @client and @server
  * @idle_until_ns: when the records of IDLE_BURST are paid for
  * @over: why it is over, NULL: it is not
  * @has_asked: for KeyUpdate, of a client whose key is used up
@@ -67,6 +67,9 @@ int es_tls_records_new(const struct es_tls_state *state, struct es_tls_records *
 		return -ENOMEM;
 	records->about = *state;
 	records->about.consumed = 0;
+	/* No secret outlives its KeyUpdate. */
+	memset(&records->about.client, 0, sizeof(records->about.client));
+	memset(&records->about.server, 0, sizeof(records->about.server));
 	if (es_tls_protect_init(&records->client, suite, &state->client, 0) ||
 	    es_tls_protect_init(&records->server, suite, &state->server, 1)) {
 		es_tls_records_free(&records);
