@@ -323,6 +323,8 @@ enum es_conf_tell {
  * @client_ca: "": clients are not asked for certificates
  * @server: es_conf_endpoint_parse() reads it
  * @workers: 0: one for each CPU
+ * @until_s: when each certificate ends, seconds since 1970, 0: it could not be used; @certificates_digest:
+ * tells them from others, 0: the service is not on this node. Not of the file: es_certificates_note()
  */
 struct es_conf_tls {
 	int line;
@@ -340,6 +342,8 @@ struct es_conf_tls {
 	char server[ES_CONF_PATH_SIZE];
 	enum es_conf_tell tell;
 	unsigned int workers;
+	long long until_s[ES_CONF_CERTIFICATES_MAX];
+	unsigned long long certificates_digest;
 };
 
 /* struct es_conf_endpoint - where a server listens: @path of a UNIX socket; "": at @address and @port */

@@ -6,6 +6,7 @@
  * another node hands connections over.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "inspector/config/internal.h"
 
@@ -23,6 +24,19 @@ static unsigned int files_count(char files[ES_CONF_CERTIFICATES_MAX][ES_CONF_PAT
 	return count;
 }
 
+static void check_twice(struct es_conf_parse *p, unsigned int i)
+{
+	const struct es_conf_service *service = &p->conf->services[i];
+	const struct es_conf_tls *tls = &service->tls;
+
+	for (unsigned int k = 1; k < tls->certificate_count; k++)
+		for (unsigned int before = 0; before < k; before++)
+			if (!strcmp(tls->certificate[k], tls->certificate[before]))
+				es_conf_fail(p, line_of(p, i, "certificate"),
+					     "service %s: tls: certificate = %s: expected each once",
+					     service->name, tls->certificate[k]);
+}
+
 static void check_files(struct es_conf_parse *p, unsigned int i)
 {
 	struct es_conf_service *service = &p->conf->services[i];
@@ -30,6 +44,7 @@ static void check_files(struct es_conf_parse *p, unsigned int i)
 	unsigned int keys = files_count(tls->key), ocsp = files_count(tls->ocsp);
 
 	tls->certificate_count = files_count(tls->certificate);
+	check_twice(p, i);
 	if (tls->certificate_count && keys && keys != tls->certificate_count)
 		es_conf_fail(
 			p, line_of(p, i, "key"),

@@ -17,6 +17,7 @@
 #include "inspector/daemon/membership.h"
 #include "inspector/machine/solicited.h"
 #include "inspector/self/by_hand.h"
+#include "inspector/self/certificates.h"
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/checks.h"
 #include "inspector/daemon/clock.h"
@@ -108,6 +109,9 @@ static int es_daemon_first_conf(struct es_daemon *d, struct es_conf_error *err)
 	rc = es_daemon_read(&d->options, NULL, &d->keys, &d->conf, &self, err);
 	if (rc)
 		return rc;
+	/* earshot-tls does not serve with it, and says so; other services are none the worse. */
+	if (es_certificates_note(d->conf, self, err))
+		es_log(ES_LOG_ERR, "%s", err->text);
 	es_daemon_route_settle(d->route, d->conf->inspector.settle_ms);
 	is_static = d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC;
 	rc = es_cluster_new(d->conf, self, is_static ? 1 : 0, is_static ? NULL : nobody, NULL, &d->cluster);

@@ -30,6 +30,7 @@
 #include "inspector/daemon/view.h"
 #include "inspector/machine/local_socket.h"
 #include "inspector/machine/solicited.h"
+#include "inspector/self/certificates.h"
 #include "inspector/self/settings.h"
 #include "membership/group.h"
 
@@ -144,6 +145,8 @@ static int es_daemon_next_make(struct es_daemon *d, const struct es_daemon_text 
 {
 	int rc = es_daemon_read(&d->options, text, &next->keys, &next->conf, &next->self, err);
 
+	if (!rc)
+		rc = es_certificates_note(next->conf, next->self, err);
 	if (!rc)
 		rc = es_daemon_reload_check(d, next->conf, next->self, &next->keys, may_wait, err);
 	if (!rc) {

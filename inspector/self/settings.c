@@ -270,6 +270,15 @@ static void people_put(struct es_text *out)
 		sysctl_put(out, sysctls[i]);
 }
 
+/* Clients that come to different nodes should be shown the same. */
+static void certificates_put(struct es_text *out, const struct es_conf *conf)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (conf->services[i].tls.certificates_digest)
+			line(out, "~service.%s.tls.certificates=%016llx\n", conf->services[i].name,
+			     conf->services[i].tls.certificates_digest);
+}
+
 static void should_put(void *ctx, const char *name, const char *value)
 {
 	line(ctx, "~%s=%s\n", name, value);
@@ -320,6 +329,7 @@ size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 	people_put(&out);
 	/* They keep no node out. The same ones have room on all nodes, whatever people are told. */
 	out.size = size - ES_SETTINGS_PEOPLE + (out.used - alike);
+	certificates_put(&out, conf);
 	es_conf_should_each(conf, should_put, &out);
 	out.size = size;
 	rest_put(&out);

@@ -295,6 +295,27 @@ static void put_services(struct es_exposition *e, const struct es_metrics *m)
 			es_exposition_add(e, m->check_duration_s[s], "service", conf->services[s].name, NULL);
 }
 
+/* As they were when the configuration was read. */
+static void put_certificates(struct es_exposition *e, const struct es_metrics *m)
+{
+	int is_begun = 0;
+
+	for (unsigned int s = 0; s < m->conf->service_count; s++) {
+		const struct es_conf_tls *tls = &m->conf->services[s].tls;
+
+		for (unsigned int i = 0; tls->line && i < tls->certificate_count; i++) {
+			if (!tls->until_s[i])
+				continue;
+			if (!is_begun++)
+				es_exposition_family(
+					e, ES_EXPOSITION_GAUGE, "certificate_expiry_time_seconds",
+					"When a certificate that clients are shown ends, since 1970");
+			es_exposition_add(e, (double)tls->until_s[i], "service", m->conf->services[s].name,
+					  "certificate", tls->certificate[i], NULL);
+		}
+	}
+}
+
 static void put_durations(struct es_exposition *e, const struct es_durations *durations, const char *service)
 {
 	const struct es_exposition_buckets histogram = {
@@ -425,6 +446,7 @@ int es_metrics_text(const struct es_metrics *m, enum es_exposition_format format
 	put_handovers(&e, m);
 	put_histograms(&e, m);
 	put_services(&e, m);
+	put_certificates(&e, m);
 	put_responses(&e, m);
 	put_outliers(&e, m);
 	put_log(&e, m);

@@ -24,6 +24,8 @@ WELL = {
     f'earshot_check_findings{{{INSTANCE},severity="error"}}': "0x40",
     f'earshot_check_findings{{{INSTANCE},severity="warning"}}': "2x40",
     f'earshot_silent{{{INSTANCE}}}': "0x40",
+    # promtool begins in 1970.
+    f'earshot_certificate_expiry_time_seconds{{{INSTANCE},service="web",certificate="/etc/a.pem"}}': "1300000x40",
     f'earshot_cluster_members{{{INSTANCE}}}': "3x40",
     'earshot_cluster_members{job="earshot",instance="n2"}': "3x40",
     f'earshot_node_up{{{INSTANCE},node="n1"}}': "1x40",
@@ -60,6 +62,7 @@ CASES = {
     "EarshotNoNodeUp": {"earshot_node_up{": "0x40", "earshot_node_draining{": "1x40"},
     "EarshotNodeDown": {f'earshot_node_up{{{INSTANCE},node="n2"': "0x40"},
     "EarshotSettingsDiffer": {"earshot_node_settings_differing{": "1x40"},
+    "EarshotCertificateEnds": {"earshot_certificate_expiry_time_seconds{": "1200000x40"},
     "EarshotCheckFails": {f'earshot_check_findings{{{INSTANCE},severity="error"': "1x40"},
     "EarshotNoServerUp": {"earshot_server_up{": "0x40"},
     "EarshotServerDown": {f"earshot_server_up{{{INSTANCE}": "0x40"},

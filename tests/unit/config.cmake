@@ -28,6 +28,7 @@ target_compile_definitions(test_cli PRIVATE EARSHOT_CLI="$<TARGET_FILE:earshot>"
 earshot_unit_test(settings earshot-self)
 earshot_unit_test(settings_lines earshot-self)
 earshot_unit_test(by_hand earshot-self)
+earshot_unit_test(certificates_note earshot-self earshot-certificate earshot-status)
 earshot_unit_test(service_drains earshot-self)
 foreach(concept settings settings_lines)
   target_compile_definitions(test_${concept} PRIVATE EARSHOT_PLUGINS="${CMAKE_BINARY_DIR}/plugins")

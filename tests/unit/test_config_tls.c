@@ -119,6 +119,8 @@ static const struct {
 	 "t.conf:5: service web: tls: key: 2 of them, and certificate has 1: expected the key of each "
 	 "certificate, "
 	 "in the same order"},
+	{OPEN "tls { certificate = { /a, /b, /a } key = { /c, /d, /c }\n" SERVER "} }",
+	 "t.conf:4: service web: tls: certificate = /a: expected each once"},
 	{OPEN "tls { certificate = { /a, /b } key = { /c, /d }\nocsp = /e\n" SERVER "} }",
 	 "t.conf:5: service web: tls: ocsp: 1 of them, and certificate has 2: expected the answer for each "
 	 "certificate, in the same order, or none"},

@@ -146,6 +146,33 @@ static void test_openmetrics(void **state)
 	free(text);
 }
 
+/* When certificates end, but not of one that could not be used. */
+static void test_certificates(void **state)
+{
+	struct es_metrics m = {.sums = &sums, .datapath = "bpf", .lease_remaining_s = NAN};
+	struct es_conf *conf =
+		parse_ok(DATAPATH NODE "service web { address = 10.77.0.100  port = 443\n"
+				       "tls { certificate = { /a.pem, /b.pem } key = { /a, /b } "
+				       "server = \"unix:/s\" } }");
+	char *text;
+	size_t len;
+
+	(void)state;
+	m.conf = conf;
+	assert_int_equal(es_metrics_text(&m, ES_EXPOSITION_PROMETHEUS, &text, &len), 0);
+	expect_none(text, "certificate");
+	free(text);
+	conf->services[0].tls.until_s[1] = 1800000000;
+	assert_int_equal(es_metrics_text(&m, ES_EXPOSITION_PROMETHEUS, &text, &len), 0);
+	expect(text, "\nearshot_certificate_expiry_time_seconds{service=\"web\",certificate=\"/b.pem\"} "
+		     "1800000000\n");
+	expect_none(text, "/a.pem");
+	/* Its requests are read, although packets tell nothing of them. */
+	expect(text, "earshot_requests_rejected_total{service=\"web\",rule=\"(location)\"} 0\n");
+	free(text);
+	es_conf_free(&conf);
+}
+
 /* A dozen nodes and eight services: nearly all of what this node could count it never does. */
 static struct es_conf *large(void)
 {
@@ -234,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_openmetrics),
+		cmocka_unit_test(test_certificates),
 		cmocka_unit_test(test_many),
 	};
 
