@@ -48,7 +48,8 @@ struct es_check_group {
 };
 
 extern const struct es_check_group es_check_cluster_group, es_check_kernel_group, es_check_network_group,
-	es_check_neighbours_group, es_check_server_group, es_check_corosync_group, es_check_members_group;
+	es_check_neighbours_group, es_check_server_group, es_check_tls_group, es_check_corosync_group,
+	es_check_members_group;
 
 /* @id: "group.check"; @action: the command or configuration line that mends it, NULL when there is none */
 struct es_check_finding {

@@ -81,6 +81,7 @@ void es_facts_read(const struct es_conf *conf, int self, struct es_facts *ret_fa
 	es_facts_read_routes(conf, self, ret_facts);
 	es_facts_read_corosync(ret_facts);
 	es_facts_read_startup(conf, ret_facts);
+	es_facts_read_tls(conf, self, ret_facts);
 }
 
 void es_facts_fini(struct es_facts *facts)
@@ -90,5 +91,6 @@ void es_facts_fini(struct es_facts *facts)
 	free(facts->corosync.text);
 	json_object_put(facts->daemon.status);
 	json_object_put(facts->daemon.counters);
+	es_facts_tls_fini(&facts->tls);
 	memset(facts, 0, sizeof(*facts));
 }

@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 #include <stddef.h>
 
+#include "inspector/certificate/certificate.h"
 #include "inspector/config/config.h"
 #include "inspector/datapath/datapath.h"
 #include "inspector/machine/sock_diag.h"
@@ -162,6 +163,29 @@ struct es_facts_startup {
 	char plugins_text[512];
 };
 
+/**
+ * struct es_facts_certificate - one of a service whose TLS Earshot ends
+ * @service, @index: its place in the configuration
+ * @rc: of reading it, @text: why it cannot be used; @key_rc, @key_text: likewise of it and its key together
+ */
+struct es_facts_certificate {
+	unsigned int service;
+	unsigned int index;
+	int rc;
+	struct es_conf_error text;
+	int key_rc;
+	struct es_conf_error key_text;
+	struct es_certificate_facts says;
+};
+
+/* struct es_facts_tls - @wall_s: now, since 1970; @server_rc: of a connection to each server behind */
+struct es_facts_tls {
+	long long wall_s;
+	size_t count;
+	struct es_facts_certificate *certificate;
+	int server_rc[ES_CONF_SERVICES_MAX];
+};
+
 struct es_facts {
 	const char *root;		/* "" for this machine */
 	char self_text[512];		/* why it is not known which node this is */
@@ -193,6 +217,7 @@ struct es_facts {
 	struct es_facts_daemon daemon;
 	struct es_facts_corosync corosync;
 	struct es_facts_startup startup;
+	struct es_facts_tls tls;
 };
 
 /*
@@ -225,6 +250,8 @@ void es_facts_read_echo(const struct es_conf *conf, int self, struct es_facts *f
 void es_facts_read_routes(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_corosync(struct es_facts *facts);
 void es_facts_read_startup(const struct es_conf *conf, struct es_facts *facts);
+void es_facts_read_tls(const struct es_conf *conf, int self, struct es_facts *facts);
+void es_facts_tls_fini(struct es_facts_tls *tls);
 
 /* arp.c, for ndp.c, too: one more answer, with this hardware address */
 void es_facts_answer_add(struct es_facts_answer *answer, const __u8 *mac);

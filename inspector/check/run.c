@@ -3,9 +3,8 @@
 #include "inspector/check/check.h"
 
 static const struct es_check_group *const groups[] = {
-	&es_check_cluster_group,    &es_check_kernel_group, &es_check_network_group,
-	&es_check_neighbours_group, &es_check_server_group, &es_check_corosync_group,
-	&es_check_members_group,
+	&es_check_cluster_group, &es_check_kernel_group, &es_check_network_group,  &es_check_neighbours_group,
+	&es_check_server_group,	 &es_check_tls_group,	 &es_check_corosync_group, &es_check_members_group,
 };
 
 void es_check_run_group(struct es_check *check, const struct es_check_group *group)
