@@ -11,7 +11,7 @@
 
 #define DAY_S	  86400
 #define WARN_DAYS 21
-#define RENEW	  "renew it, copy it to all nodes, and earshot reload on each (docs/tls.md)"
+#define RENEW	  "renew it, copy it to all nodes, and reload earshotd and earshot-tls on each (docs/tls.md)"
 
 static int has_none(struct es_check *check)
 {

@@ -227,7 +227,8 @@ static const struct argp_option options[] = {
 
 const struct es_cli_command es_cli_check = {
 	.name = "check",
-	.doc = "Look at this machine - kernel, interfaces, neighbours, server, corosync, other members - "
+	.doc = "Look at this machine - kernel, interfaces, neighbours, server, certificates, corosync, other "
+	       "members - "
 	       "and say what would not work and what to do. "
 	       "Changes nothing without --fix --yes, and needs no daemon, but one that died or hangs is an "
 	       "error; as root it "

@@ -84,6 +84,26 @@ static void warn(struct json_object *warnings, const char *format, ...)
 	json_object_array_add(warnings, json_object_new_string(text));
 }
 
+/* A file of a service's tls { }; whether it can be used is for `earshot check`, on a node. */
+static void file_look(struct json_object *warnings, const struct es_conf *conf,
+		      const struct es_conf_service *service, const char *key, const char *file)
+{
+	if (file[0] && access(file, F_OK))
+		warn(warnings, "%s:%d: service %s: tls: %s = %s: on this machine: %s", conf->path,
+		     service->tls.line, service->name, key, file, strerror(errno));
+}
+
+static void tls_look(struct json_object *warnings, const struct es_conf *conf,
+		     const struct es_conf_service *service)
+{
+	for (unsigned int i = 0; i < service->tls.certificate_count; i++) {
+		file_look(warnings, conf, service, "certificate", service->tls.certificate[i]);
+		file_look(warnings, conf, service, "key", service->tls.key[i]);
+		file_look(warnings, conf, service, "ocsp", service->tls.ocsp[i]);
+	}
+	file_look(warnings, conf, service, "client_ca", service->tls.client_ca);
+}
+
 /* Warns of what is correct but may not be meant, and of what is missing here, since this need not be a
  * machine of the cluster. */
 static struct json_object *warnings_of(const struct es_conf *conf)
@@ -107,6 +127,7 @@ static struct json_object *warnings_of(const struct es_conf *conf)
 		if (conf->services[i].check.ca_file[0] && access(conf->services[i].check.ca_file, R_OK))
 			warn(warnings, "%s: service %s: check: ca_file = %s: on this machine: %s", conf->path,
 			     conf->services[i].name, conf->services[i].check.ca_file, strerror(errno));
+		tls_look(warnings, conf, &conf->services[i]);
 	}
 	if (es_conf_pages_try(conf, &err))
 		warn(warnings, "%s, on this machine: earshotd does not start without", err.text);

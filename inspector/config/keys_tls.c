@@ -95,11 +95,12 @@ const struct es_conf_key es_conf_tls_keys[] = {
 
 	/*
 	 * How that server is told of the client. _x-forwarded_: by the headers X-Forwarded-For,
-	 * X-Forwarded-Proto and X-Forwarded-Host. _forwarded_: by the header Forwarded (RFC 7239).
+	 * X-Forwarded-Proto and X-Forwarded-Port. _forwarded_: by the header Forwarded (RFC 7239).
 	 * _proxy_: by the PROXY protocol, version 2, and each client has connections of its own to the
 	 * server. _nothing_: not at all.
 	 *
-	 * Those of these headers that a client sends are taken out, whatever is set here.
+	 * Those of these headers that a client sends are taken out, whatever is set here, and so is
+	 * X-Real-IP.
 	 */
 	CHOICE(tls, tell, SHOULD_IN(""), "x-forwarded", tells),
 
