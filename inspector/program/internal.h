@@ -6,6 +6,7 @@
  * Shared by the thread (programs.c) and what it does with one connection (move.c).
  */
 #include <pthread.h>
+#include "inspector/program/grace.h"
 #include "inspector/program/socket.h"
 #include "inspector/handover/handover.h"
 #include "inspector/handover/raw.h"
@@ -15,16 +16,18 @@
 
 /*
  * CONNECTED: the program has not yet said what it wants. ASKING: we ask the target whether it would take the
- * connection, which is untouched so far. READY: the target would; we freeze the connection together with
- * others. BUILDING: the connection is frozen, and the target has, or may have, the message that makes the
- * socket. CANCELLING: we ask the target to promise not to make it. FOLLOWING: the target has the connection,
- * our socket is gone, and the rest of the bytes is on the way.
+ * connection, which is untouched so far. READY: the target would. SETTLING: the target is this node; the
+ * connection is frozen, and we wait until nothing comes to it any more. BUILDING: the connection is frozen,
+ * and the target has, or may have, the message that makes the socket. CANCELLING: we ask the target to
+ * promise not to make it. FOLLOWING: the target has the connection, the rest of the bytes is on the way, and
+ * our socket is gone, or will be as soon as nothing comes to it any more.
  */
 enum es_program_phase {
 	ES_PROGRAM_FREE = 0,
 	ES_PROGRAM_CONNECTED,
 	ES_PROGRAM_ASKING,
 	ES_PROGRAM_READY,
+	ES_PROGRAM_SETTLING,
 	ES_PROGRAM_BUILDING,
 	ES_PROGRAM_CANCELLING,
 	ES_PROGRAM_FOLLOWING,
@@ -35,7 +38,8 @@ enum es_program_phase {
  * @id: its number in messages; @client_fd: to the program; @since_ns: when the phase began
  * @next_ns: when to send again, after @interval_ns at first, which doubles each time: twice what the target
  * took for its first answer, so that one that is busy does not get more to do
- * @arrived: bytes that the target has; @error: of a refusal, kept until the move is cancelled
+ * @arrived: bytes that the target has; @grace: the grace period after which nothing comes to the frozen
+ * socket any more; @error: of a refusal, kept until the move is cancelled
  */
 struct es_program_move {
 	enum es_program_phase phase;
@@ -48,6 +52,7 @@ struct es_program_move {
 	unsigned long long interval_ns;
 	unsigned int tries;
 	size_t arrived;
+	__u64 grace;
 	int error;
 	struct es_program_socket connection;
 };
@@ -69,6 +74,7 @@ struct es_programs {
 	int epoll_fd;
 	int stop_fd;
 	struct es_raw raw; /* for resets */
+	struct es_grace grace;
 	int is_stopping;
 	int is_full; /* accept no program until a slot is free, nor before @reopen_ns */
 	unsigned long long reopen_ns;
@@ -88,8 +94,11 @@ void es_program_move_begin(struct es_programs *programs, struct es_program_move 
 /* es_program_move_abandon() - give up, because the daemon ends and waits no longer */
 void es_program_move_abandon(struct es_programs *programs, struct es_program_move *move);
 
-/* es_program_moves_depart() - freeze all connections that are READY, in one grace period, and send them */
+/* es_program_moves_depart() - freeze all connections that are READY, and send them */
 void es_program_moves_depart(struct es_programs *programs);
+
+/* es_program_moves_settled() - a grace period is over: go on with those that have waited for it */
+void es_program_moves_settled(struct es_programs *programs);
 
 /* es_program_moves_messages() - handle the targets' answers */
 void es_program_moves_messages(struct es_programs *programs);

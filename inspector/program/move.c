@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * One handover of a program's connection, step by step; kmod/core/program.h has the rules. The order of the
- * steps guarantees two things. One socket at a time: our socket neither receives nor sends from before the
- * first message that could make another one until the target has promised not to make it. No byte lost: our
- * socket does not end before the target has its own; only where both are on this node, the old one has to go
- * first.
+ * steps guarantees two things. One socket at a time: our socket takes nothing new from its client, and sends
+ * nothing, from before the first message that could make another one until the target has promised not to
+ * make it. No byte lost: our socket does not end before the target has its own; only where both are on this
+ * node, the old one has to go first.
+ *
+ * A packet that some CPU had taken up when the socket was frozen may be received, and acknowledged, until a
+ * grace period has passed, and that is longer than all else together. So nobody waits for it but the end of
+ * our socket, which is looked at once more then (es_program_socket_late()). Whichever came late:
+ * - bytes: they follow, as those do that did not fit into the message. The client may know that they have
+ *   arrived, and goes on after them: its next bytes wait at the target, which acknowledges less than the
+ *   client knows of, and so nothing new to it, until these have come.
+ * - a FIN: it follows after the last byte.
+ * - a RST: our socket is over, and the target's hears of it with the first that it says, as if the RST had
+ *   been lost on the way there.
+ * - an acknowledgment, a window, a keep-alive: the program had nothing unacknowledged; our socket may say
+ *   again what it has said, with old numbers, to which a client only answers.
+ * - urgent data: it cannot follow in its order, so the client gets a RST.
+ * - any of these, and the target promises not to make it, or is this node: our socket has it when it is given
+ *   back; here, all is read after the grace period.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -71,7 +86,9 @@ static void es_move_send(struct es_programs *p, struct es_program_move *m, enum 
 		.url_key = m->id,
 	};
 	uint8_t packet[ES_HANDOVER_PACKET_MAX];
-	size_t packet_len = es_program_socket_packet(&m->connection, offset, len, packet);
+	int has_fin =
+		kind == ES_HANDOVER_FOLLOW && m->connection.has_fin && offset + len == m->connection.len;
+	size_t packet_len = es_program_socket_packet(&m->connection, offset, len, has_fin, packet);
 
 	/* A target that has left the configuration does not answer either. */
 	request_handover(p->sender, p->cluster, &order, packet, packet_len, m->target);
@@ -97,6 +114,8 @@ static void es_move_send_rest(struct es_programs *p, struct es_program_move *m)
 {
 	size_t at = m->arrived;
 
+	if (at == m->connection.len) /* but for a FIN */
+		es_move_send(p, m, ES_HANDOVER_FOLLOW, at, 0);
 	for (unsigned int i = 0; i < FOLLOW_WINDOW && at < m->connection.len; i++) {
 		size_t len = es_move_piece(p, m, at);
 
@@ -112,7 +131,7 @@ static void es_move_reset(struct es_programs *p, const struct es_program_move *m
 	uint8_t bytes[ES_ANSWER_HEADER_MAX], rst[ES_RESET_MAX];
 	struct es_ip_packet packet;
 
-	if (es_ip_packet_parse(bytes, es_program_socket_packet(&m->connection, 0, 0, bytes), &packet))
+	if (es_ip_packet_parse(bytes, es_program_socket_packet(&m->connection, 0, 0, 0, bytes), &packet))
 		return;
 	/* One that cannot be sent is like one that the network has lost. */
 	(void)es_raw_send(&p->raw, &packet.flow, rst, es_ip_packet_reset(&packet, rst));
@@ -248,11 +267,18 @@ static int es_move_depart(struct es_programs *p, struct es_program_move *m)
 	return 0;
 }
 
+static void es_move_depart_or_stay(struct es_programs *p, struct es_program_move *m)
+{
+	int rc = es_move_depart(p, m);
+
+	if (!rc)
+		return;
+	es_program_socket_thaw(&m->connection);
+	es_program_move_finish(m, rc);
+}
+
 void es_program_moves_depart(struct es_programs *p)
 {
-	struct es_program_move *frozen[ES_PROGRAM_MOVES_MAX];
-	unsigned int count = 0;
-
 	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
 		struct es_program_move *m = &p->moves[i];
 		int rc;
@@ -260,24 +286,15 @@ void es_program_moves_depart(struct es_programs *p)
 		if (m->phase != ES_PROGRAM_READY)
 			continue;
 		rc = es_program_socket_freeze(&m->connection);
-		if (rc)
+		if (rc) {
 			es_program_move_finish(m, rc);
-		else
-			frozen[count++] = m;
-	}
-	if (!count)
-		return;
-	pthread_mutex_unlock(&p->lock);
-	es_datapath_settle();
-	pthread_mutex_lock(&p->lock);
-	p->now_ns = es_clock_now_ns();
-	for (unsigned int i = 0; i < count; i++) {
-		int rc = es_move_depart(p, frozen[i]);
-
-		if (!rc)
 			continue;
-		es_program_socket_thaw(&frozen[i]->connection);
-		es_program_move_finish(frozen[i], rc);
+		}
+		m->grace = es_grace_ask(&p->grace);
+		if (es_is_self(p, m))
+			es_move_phase(p, m, ES_PROGRAM_SETTLING);
+		else
+			es_move_depart_or_stay(p, m);
 	}
 }
 
@@ -295,6 +312,38 @@ static void es_move_back(struct es_programs *p, struct es_program_move *m)
 	es_program_move_finish(m, m->error);
 }
 
+/* Our socket ends, as soon as nothing comes to it any more, and what came late follows. */
+static void es_move_end(struct es_programs *p, struct es_program_move *m)
+{
+	int rc;
+
+	if (m->connection.is_gone || !es_grace_is_over(&p->grace, m->grace))
+		return;
+	rc = es_program_socket_late(&m->connection);
+	es_program_socket_vanish(&m->connection, p->params.datapath);
+	if (!rc)
+		return;
+	es_move_reset(p, m);
+	es_program_move_finish(m, -ECONNRESET);
+}
+
+/* The target has as much as it can have until our socket is gone, or all. */
+static int es_move_is_through(const struct es_program_move *m)
+{
+	return m->arrived >= es_program_socket_end(&m->connection);
+}
+
+static void es_move_go_on(struct es_programs *p, struct es_program_move *m)
+{
+	m->since_ns = p->now_ns;
+	m->next_ns = p->now_ns + m->interval_ns;
+	m->tries = 0;
+	if (!es_move_is_through(m))
+		es_move_send_rest(p, m);
+	else if (m->connection.is_gone)
+		es_program_move_finish(m, 0);
+}
+
 /* The target has the connection, and @rcv_nxt is what it expects next. */
 static void es_move_here(struct es_programs *p, struct es_program_move *m, uint32_t rcv_nxt)
 {
@@ -302,30 +351,40 @@ static void es_move_here(struct es_programs *p, struct es_program_move *m, uint3
 	size_t arrived = rcv_nxt - m->connection.first_seq;
 
 	if (m->phase != ES_PROGRAM_FOLLOWING) {
-		if (!es_is_self(p, m)) {
+		if (!es_is_self(p, m))
 			es_move_note(p, m);
-			es_program_socket_vanish(&m->connection, p->params.datapath);
-		}
 		es_move_phase(p, m, ES_PROGRAM_FOLLOWING);
 		m->arrived = 0;
 		m->next_ns = p->now_ns;
+		es_move_end(p, m);
+		if (m->phase == ES_PROGRAM_FREE)
+			return;
 	}
-	if (arrived >= m->connection.len) {
-		es_program_move_finish(m, 0);
-		return;
-	}
-	if (arrived <= m->arrived)
+	if (arrived <= m->arrived && !es_move_is_through(m))
 		return; /* deadlines() sends it again */
-	m->arrived = arrived;
-	m->since_ns = p->now_ns;
-	m->next_ns = p->now_ns + m->interval_ns;
-	m->tries = 0;
-	es_move_send_rest(p, m);
+	m->arrived = arrived > m->arrived ? arrived : m->arrived;
+	es_move_go_on(p, m);
+}
+
+void es_program_moves_settled(struct es_programs *p)
+{
+	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
+		struct es_program_move *m = &p->moves[i];
+
+		if (m->phase == ES_PROGRAM_SETTLING && es_grace_is_over(&p->grace, m->grace))
+			es_move_depart_or_stay(p, m);
+		if (m->phase != ES_PROGRAM_FOLLOWING || m->connection.is_gone)
+			continue;
+		es_move_end(p, m);
+		if (m->phase == ES_PROGRAM_FOLLOWING && m->connection.is_gone)
+			es_move_go_on(p, m);
+	}
 }
 
 static void es_move_over(struct es_programs *p, struct es_program_move *m)
 {
 	if (m->phase == ES_PROGRAM_FOLLOWING) {
+		es_program_socket_vanish(&m->connection, p->params.datapath);
 		es_program_move_finish(m, 0); /* the server did not want the bytes that it has not taken */
 		return;
 	}
@@ -425,6 +484,8 @@ void es_program_moves_messages(struct es_programs *p)
 
 void es_program_move_abandon(struct es_programs *p, struct es_program_move *m)
 {
+	if (m->phase == ES_PROGRAM_SETTLING)
+		es_program_socket_thaw(&m->connection);
 	if (m->phase < ES_PROGRAM_BUILDING) {
 		es_program_move_finish(m, -EAGAIN);
 		return;
@@ -468,10 +529,12 @@ static void es_move_silence(struct es_programs *p, struct es_program_move *m)
 		es_program_move_finish(m, -ETIMEDOUT);
 		break;
 	case ES_PROGRAM_FOLLOWING:
-		if (waited_ns > FOLLOWING_LIMIT_NS)
+		if (waited_ns > FOLLOWING_LIMIT_NS) {
+			es_program_socket_vanish(&m->connection, p->params.datapath);
 			es_program_move_finish(m, -ETIMEDOUT);
-		else
+		} else if (!es_move_is_through(m)) {
 			es_move_send_rest(p, m);
+		}
 		break;
 	default:
 		break;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The thread behind libearshot: accepts programs, reads what each wants, and lets move.c do the handover. It
- * is a thread of its own because it waits for grace periods of the kernel, which neither workers nor the
- * control thread may do.
+ * is a thread of its own because workers wait for nobody, and it reads sockets that may be in use.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -26,7 +25,7 @@
 #define STOP_WAIT_NS	5000000000ULL
 
 /* In epoll's data, beside the slots of moves. */
-enum { EVENT_LISTEN = ES_PROGRAM_MOVES_MAX, EVENT_SENDER, EVENT_STOP };
+enum { EVENT_LISTEN = ES_PROGRAM_MOVES_MAX, EVENT_SENDER, EVENT_GRACE, EVENT_STOP };
 
 static int es_watch(const struct es_programs *p, int fd, uint32_t what)
 {
@@ -147,6 +146,9 @@ static void es_on_event(struct es_programs *p, uint32_t what)
 		es_accept(p);
 	} else if (what == EVENT_SENDER) {
 		es_program_moves_messages(p);
+	} else if (what == EVENT_GRACE) {
+		es_grace_heard(&p->grace);
+		es_program_moves_settled(p);
 	} else if (what < ES_PROGRAM_MOVES_MAX) {
 		m = &p->moves[what];
 		if (m->phase == ES_PROGRAM_CONNECTED)
@@ -227,6 +229,8 @@ static int es_programs_open(struct es_programs *p, struct es_conf_error *err)
 		rc = es_watch(p, p->stop_fd, EVENT_STOP);
 	if (!rc)
 		rc = es_watch(p, es_handover_sender_fd(p->sender), EVENT_SENDER);
+	if (!rc)
+		rc = es_watch(p, p->grace.over_fd, EVENT_GRACE);
 	return rc;
 }
 
@@ -237,6 +241,7 @@ static void es_programs_destroy(struct es_programs *p)
 	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)
 		if (p->moves[i].phase != ES_PROGRAM_FREE)
 			es_program_move_abandon(p, &p->moves[i]);
+	es_grace_stop(&p->grace);
 	es_handover_sender_free(&p->sender);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
@@ -261,15 +266,17 @@ int es_programs_new(const struct es_programs_params *params, const struct es_clu
 	p->keys = *keys;
 	p->listen_fd = p->epoll_fd = p->stop_fd = -1;
 	p->raw = ES_RAW_CLOSED;
+	p->grace = ES_GRACE_CLOSED;
 	pthread_mutex_init(&p->lock, NULL);
-	rc = es_programs_open(p, err);
-	if (!rc) {
-		/* Signals are the control thread's. */
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &before);
+	/* Signals are the control thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = es_grace_start(&p->grace);
+	if (!rc)
+		rc = es_programs_open(p, err);
+	if (!rc)
 		rc = -pthread_create(&p->thread, NULL, es_programs_main, p);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc) {
 		if (!err->text[0])
 			es_conf_error_set(err, "handovers of programs: cannot be started: %s", strerror(-rc));

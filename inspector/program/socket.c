@@ -198,11 +198,11 @@ static int es_options_read(struct es_program_socket *c)
 	return 0;
 }
 
-/* Reads the receive queue, after the bytes that were given. */
-static int es_unread_read(struct es_program_socket *c)
+/* Reads so much of the receive queue, after the bytes that were given. */
+static int es_unread_read(struct es_program_socket *c, size_t unread)
 {
-	size_t unread = c->state.rcv_nxt - c->state.copied_seq, at = 0;
 	uint8_t *bytes = realloc(c->bytes, c->given + unread + 1);
+	size_t at;
 	ssize_t got = 0;
 
 	if (!bytes)
@@ -218,21 +218,63 @@ static int es_unread_read(struct es_program_socket *c)
 	return 0;
 }
 
+/* Looks at its state, and notes how many bytes it had received then. */
+static int es_state_read(struct es_program_socket *c, struct es_datapath *datapath)
+{
+	struct tcp_info info;
+	uint64_t before;
+	int rc;
+
+	do {
+		rc = es_info_get(c->fd, &info);
+		before = info.tcpi_bytes_received;
+		if (!rc)
+			rc = es_program_socket_look(c, datapath);
+		if (!rc)
+			rc = es_info_get(c->fd, &info);
+	} while (!rc && info.tcpi_bytes_received != before);
+	c->received = before;
+	return rc;
+}
+
 int es_program_socket_read(struct es_program_socket *c, struct es_datapath *datapath)
 {
 	/*
 	 * This waits for any system call on the socket, and for the packets that such a call has held back
-	 * from the socket: after it, nothing changes any more.
+	 * from the socket: after it, the program changes nothing any more.
 	 */
 	int rc = es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE);
 
 	if (rc)
 		return rc;
-	rc = es_program_socket_look(c, datapath);
+	rc = es_state_read(c, datapath);
 	if (!rc)
 		rc = es_options_read(c);
 	if (!rc)
-		rc = es_unread_read(c);
+		rc = es_unread_read(c, c->state.rcv_nxt - c->state.copied_seq);
+	es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_NO_QUEUE);
+	return rc;
+}
+
+int es_program_socket_late(struct es_program_socket *c)
+{
+	struct tcp_info info;
+	uint64_t late;
+	/* It waits for system calls on the socket, and for the packets that these hold back. */
+	int rc = es_info_get(c->fd, &info);
+
+	if (rc)
+		return rc;
+	/* The client has reset it. Its successor will hear so when it says something. */
+	if (info.tcpi_state != TCP_STATE_ESTABLISHED && info.tcpi_state != TCP_STATE_CLOSE_WAIT)
+		return 0;
+	c->has_fin = info.tcpi_state == TCP_STATE_CLOSE_WAIT;
+	late = info.tcpi_bytes_received - c->received - (c->has_fin != 0);
+	if (!late)
+		return 0;
+	rc = es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE);
+	if (!rc)
+		rc = es_unread_read(c, c->len - c->given + late);
 	es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_NO_QUEUE);
 	return rc;
 }
@@ -251,14 +293,14 @@ int es_program_socket_vanish(struct es_program_socket *c, struct es_datapath *da
 	return rc;
 }
 
-size_t es_program_socket_packet(const struct es_program_socket *c, size_t offset, size_t len,
+size_t es_program_socket_packet(const struct es_program_socket *c, size_t offset, size_t len, int fin,
 				uint8_t *ret_packet)
 {
 	const struct es_segment seg = {
 		.seq = c->first_seq + (uint32_t)offset,
 		.ack = c->state.write_seq,
 		.len = (uint32_t)len,
-		.flags = ES_TCP_ACK | (len ? ES_TCP_PSH : 0),
+		.flags = ES_TCP_ACK | (len ? ES_TCP_PSH : 0) | (fin ? ES_TCP_FIN : 0),
 		.has_ts = c->options.tstamp_ok,
 		.tsval = c->state.ts_recent,
 		.tsecr = c->clock,

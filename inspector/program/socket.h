@@ -7,9 +7,9 @@
  * silenced, read, and then either ended without a packet or given back. Needs CAP_NET_ADMIN (TCP_REPAIR).
  *
  * A socket in TCP_REPAIR goes on receiving and acknowledging, so a socket filter drops everything that
- * arrives. A packet that came before the filter was there has its effect before es_datapath_settle() returns.
- * The client repeats what it sends meanwhile, and gets its answer from whichever socket then has the
- * connection.
+ * arrives. A packet that a CPU took up before the filter was there may still be received, and acknowledged,
+ * until a grace period of the kernel has passed (es_datapath_settle()). The client repeats what it sends
+ * later, and gets its answer from whichever socket then has the connection.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +23,8 @@
 /**
  * struct es_program_socket - a connection and what travels with it
  * @first_seq: the client's sequence number of the first of @len @bytes
+ * @received: bytes that the kernel had received when it was read; @has_fin: after @bytes, the client has
+ * closed its side
  * @is_gone: es_program_socket_vanish() has ended it, so that a new connection of its client may have the same
  * ports
  * @clock: the current value of our timestamps, as the client is shown them; @clock_ahead: the socket's own
@@ -32,6 +34,8 @@ struct es_program_socket {
 	int fd;
 	int reuse; /* SO_REUSEADDR, which freezing disturbs */
 	int is_gone;
+	int has_fin;
+	uint64_t received;
 	struct es_flow flow;
 	struct es_tcp_options options;
 	struct es_connection_state state;
@@ -71,11 +75,24 @@ int es_program_socket_freeze(struct es_program_socket *connection);
 void es_program_socket_thaw(struct es_program_socket *connection);
 
 /**
- * es_program_socket_read() - read all that its successor needs, from a frozen and settled socket
+ * es_program_socket_read() - read all that its successor needs, from a frozen socket
  * Bytes that the program has not read yet are added after those that it gave. Returns as
  * es_program_socket_look().
  */
 int es_program_socket_read(struct es_program_socket *connection, struct es_datapath *datapath);
+
+/**
+ * es_program_socket_late() - what has it received since it was read? Once, after a grace period.
+ * Adds that to @bytes, and sets @has_fin. Returns 0, also if it is over, or -errno: there are bytes that
+ * cannot be read, like urgent ones.
+ */
+int es_program_socket_late(struct es_program_socket *connection);
+
+/* es_program_socket_end() - how far its successor must have come to have all, its client's FIN included */
+static inline size_t es_program_socket_end(const struct es_program_socket *c)
+{
+	return c->len + (c->has_fin != 0);
+}
 
 /*
  * es_program_socket_vanish() - end the frozen socket without a packet, whoever has descriptors of it; once.
@@ -85,9 +102,10 @@ int es_program_socket_vanish(struct es_program_socket *connection, struct es_dat
 
 /**
  * es_program_socket_packet() - the packet that brings @len of its bytes from @offset on
+ * @fin: and then its client's FIN
  * @ret_packet: room for ES_ANSWER_HEADER_MAX + @len. Returns the packet's length.
  */
 size_t es_program_socket_packet(const struct es_program_socket *connection, size_t offset, size_t len,
-				uint8_t *ret_packet);
+				int fin, uint8_t *ret_packet);
 
 #endif

@@ -11,7 +11,7 @@ from packets.families import BOTH, CLUSTERS
 from packets.model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OCCUPIED, OVER,
                            READY, UNSURE)
 from packets.node import ESTABLISHED, LOOPBACKS, PROGRAM, SERVER, SERVICE_INDEX
-from packets.packet import ACK, PSH, RST
+from packets.packet import ACK, FIN, PSH, RST
 
 MASK = 0xFFFFFFFF
 _ids = itertools.count(1 << 40)
@@ -27,9 +27,9 @@ class Given:
         self.text = bytes(range(256)) * (size // 256 + 1)
         self.text = self.text[:size]
 
-    def send(self, kind, text=b"", at=0, **fields):
+    def send(self, kind, text=b"", at=0, fin=0, **fields):
         c = self.client
-        packet = c.ip_packet(ACK | PSH, text, seq=(c.next + at) & MASK)
+        packet = c.ip_packet(ACK | PSH | fin, text, seq=(c.next + at) & MASK)
         return self.node.message(c.handover(packet, kind, content=fields.pop("id", self.id), stream=14, **fields))
 
     def build(self, **fields):
@@ -98,6 +98,20 @@ def test_without_bytes(node, given):
     server = g.accept()
     g.client.send(ACK | PSH, b"first")
     assert received(server, 5) == b"first"
+
+
+@BOTH
+@pytest.mark.parametrize("text", [b"", b"late"], ids=["bare", "bytes"])
+def test_fin_follows(node, given, text):
+    """The client had closed its side when its program's socket ended: the server here learns it."""
+    g = given()
+    g.build()
+    g.ask(HERE, len(g.text))
+    server = g.accept()
+    g.send(FOLLOW, text, len(g.text), fin=FIN)
+    g.ask(HERE, len(g.text) + len(text) + 1)
+    assert received(server, len(g.text) + len(text)) == g.text + text
+    assert server.recv(1) == b""
 
 
 @BOTH

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A program's connection at the node that it leaves: silent from before it is given away until its fate is known."""
 import concurrent.futures
+import contextlib
 import ctypes
 import errno
 import itertools
@@ -17,7 +18,7 @@ from packets.client import LINUX, PLAIN, WINDOWS
 from packets.families import BOTH
 from packets.model import ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OVER, READY
 from packets.node import CLUSTER, ESTABLISHED, HANDOVER_PORT, PEER_MAC, PROGRAM, SERVER, SERVICE_INDEX, VIP, WEB
-from packets.packet import ACK, FIN, PSH, RST
+from packets.packet import ACK, FIN, PSH, RST, URG
 from tree import BUILD
 
 MASK = 0xFFFFFFFF
@@ -115,6 +116,19 @@ def program(node, client, library):
     node.cluster.clear()
 
 
+SO_ATTACH_FILTER, SO_DETACH_FILTER = 26, 27
+
+
+@contextlib.contextmanager
+def as_if_taken_up(sock):
+    """What comes now is received, as what some CPU had taken up when the socket was frozen: its filter, which drops all, is away."""
+    drop_all = ctypes.create_string_buffer(bytes([6, 0, 0, 0]) + bytes(4))
+    sock.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+    yield
+    sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER,
+                    (1).to_bytes(8, "little") + ctypes.addressof(drop_all).to_bytes(8, "little"))
+
+
 def segment_of(message):
     kind = packet.ETH_IP6 if message.packet[0] >> 4 == 6 else packet.ETH_IP
     return packet.parse(packet.eth("00:00:00:00:00:00", "00:00:00:00:00:00", kind, message.packet))
@@ -177,6 +191,107 @@ def test_unread(node, program):
     p.answer(p.taken(ASK), HERE, first + 1260)
     assert p.result() == 0
     p.gone()
+
+
+@BOTH
+@pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=lambda o: o.name)
+@pytest.mark.parametrize("fin", [0, FIN], ids=["bytes", "bytes-fin"])
+def test_late(node, program, offer, fin):
+    """What the socket has taken and acknowledged after it was read follows, and its client's FIN after that."""
+    p = program(offer).request(b"x" * 900 + b"y" * 100, read=900)
+    c = p.client
+    p.go()
+    first = segment_of(p.agreed()).tcp.seq
+    with as_if_taken_up(c.server):
+        c.send(ACK | PSH | fin, b"late")
+        if not fin:
+            c.send(ACK | PSH, b", and later", seq=(c.next + 4) & MASK)
+        wait_for(lambda: node.sockets(c) == [8 if fin else ESTABLISHED] and c.take("an acknowledgment"), "it is received")
+    node.settle()
+    late = b"late" if fin else b"late, and later"
+    p.answer(p.taken(ASK), HERE, first + 1000)
+    got, end = b"", 0
+    while len(got) < len(late) or (fin and not end):
+        f = segment_of(p.taken(FOLLOW)).tcp
+        got = got[:f.seq - first - 1000] + f.payload
+        end = f.flags & FIN
+    assert got == late
+    assert not p.future.done()
+    p.answer(p.taken(ASK), HERE, first + 1000 + len(late))
+    if fin:
+        assert segment_of(p.taken(FOLLOW)).tcp.flags & FIN
+        assert not p.future.done()
+        p.answer(p.taken(ASK), HERE, first + 1000 + len(late) + 1)
+    assert p.result() == 0
+    node.public.clear()
+    p.gone()
+
+
+@BOTH
+def test_late_fin(node, program):
+    """Nothing but a FIN."""
+    p = program().request()
+    c = p.client
+    p.go()
+    p.agreed()
+    with as_if_taken_up(c.server):
+        c.send(ACK | FIN)
+        wait_for(lambda: node.sockets(c) == [8], "it is received")
+    p.answer(p.taken(ASK), HERE, c.next)
+    f = segment_of(p.taken(FOLLOW)).tcp
+    assert (f.seq, f.payload) == (c.next, b"") and f.flags & FIN
+    p.answer(p.taken(ASK), HERE, c.next + 1)
+    assert p.result() == 0
+    node.public.clear()
+    p.gone()
+
+
+@BOTH
+def test_late_reset(node, program):
+    """It is over, and n2 will hear so from the client."""
+    p = program().request()
+    c = p.client
+    p.go()
+    p.agreed()
+    with as_if_taken_up(c.server):
+        c.send(RST)
+        wait_for(lambda: not node.sockets(c), "it is received")
+    p.answer(p.taken(ASK), HERE, c.next)
+    assert p.result() == 0
+    p.gone()
+
+
+@BOTH
+def test_late_urgent(node, program):
+    """Its place in the order is lost: the client is told that its connection is."""
+    p = program().request()
+    c = p.client
+    p.go()
+    p.agreed()
+    with as_if_taken_up(c.server):
+        c.send(ACK | PSH | URG, b"urgent", urgent=6)
+        c.take("its acknowledgment")
+    p.answer(p.taken(ASK), HERE, c.next)
+    assert p.result() == "ECONNRESET"
+    assert c.take("the RST").flags & RST
+    wait_for(lambda: not node.sockets(c), "the socket gone")
+
+
+@BOTH
+def test_late_and_back(node, program):
+    """n2 does not take it after all: what came late is read here."""
+    p = program().request()
+    c = p.client
+    p.go()
+    message = p.agreed()
+    with as_if_taken_up(c.server):
+        c.request(text=b"late")
+    p.answer(message, NO_LISTENER)
+    p.answer(p.taken(CANCEL), CANCELLED)
+    assert p.result() == "ECONNREFUSED"
+    assert c.read(4) == b"late"
+    c.take("the acknowledgment")
+    p.lives()
 
 
 @BOTH
