@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Accepts the processes that ask, for the worker that has the fewest, and adds up what workers know of them. */
+/* Accepts processes, for the worker that has the fewest, and adds up what workers know of them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -150,7 +150,7 @@ static void respond(struct es_ask_port *p, const struct es_inspector *in, const 
 	atomic_store_explicit(&p->written, written + 1, memory_order_release);
 }
 
-/* Of a request that is not known: of a daemon before this one, or beyond the table's bound. */
+/* The request may be unknown: a daemon before this one had it, or the table was full. */
 static void on_news(struct es_ask_port *p, struct es_inspector *in, struct es_asker *asker,
 		    const struct es_ask *ask)
 {
@@ -164,7 +164,7 @@ static void on_news(struct es_ask_port *p, struct es_inspector *in, struct es_as
 		over(p, asker, note);
 		return;
 	}
-	/* What is done here has not moved. */
+	/* Its process goes on with it here. */
 	if (note->asked.word == ES_ASKED_MOVE)
 		stayed(in, note);
 	if (ask->kind == ES_ASK_DONE) {

@@ -55,7 +55,7 @@ void es_ask_port_fini(struct es_ask_port *port);
 /* es_ask_port_serve() - an es_worker_fn, with the port; takes what has been asked, so far as it is bounded */
 void es_ask_port_serve(struct es_inspector *inspector, void *port);
 
-/* The control thread's: how many processes there are, and one more, by @fd, taken over. Returns 0 or -errno. */
+/* The control thread's: how many processes there are, and one more, by @fd. Returns 0 or -errno */
 unsigned int es_ask_port_count(const struct es_ask_port *port);
 int es_ask_port_add(struct es_ask_port *port, int fd);
 

@@ -3,7 +3,7 @@
 #define ES_ASK_TABLE_H
 
 /*
- * What is remembered of the requests of one asking process until they are over, by their ids. It grows with
+ * The requests of one asking process, by their ids, until they are over. It grows with
  * them, up to a bound. One thread's.
  */
 #include <stddef.h>

@@ -40,8 +40,8 @@ enum es_ask_kind {
 
 /**
  * struct es_ask - a message
- * @id: of the request, the asking process's, for the answer and later messages about it. One that is in use is
- * a request that is over.
+ * @id: of the request, the asking process's, for the answer and later messages about it. If one is used anew,
+ * its request before is over.
  * @flow: the client's connection, with the service's own address and port (of IPv4, mapped addresses); of
  * ES_ASK_REQUEST and ES_ASK_TAKEN
  * @moves: how often its connection has moved; @first: is it the connection's first request?
@@ -67,9 +67,9 @@ _Static_assert(sizeof(struct es_ask) == 80, "no padding");
 
 enum es_ask_word {
 	ES_ASK_STAY,
-	ES_ASK_MOVE, /* to @node */
-	ES_ASK_REJECT, /* answer it with the bytes behind the struct, a whole response, and end the connection */
-	ES_ASK_RESET, /* no node can serve it */
+	ES_ASK_MOVE,   /* to @node */
+	ES_ASK_REJECT, /* with the bytes behind the struct, a whole response; its connection ends */
+	ES_ASK_RESET,  /* no node can serve it */
 };
 
 struct es_ask_answer {

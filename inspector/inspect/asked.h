@@ -5,7 +5,7 @@
 /*
  * Requests that a process of this machine reads itself, since the datapath sees but ciphertext of them
  * (earshot-tls), and about which it asks (inspector/ask/): decided as requests are that packets bring, by the
- * same rules, plugins and policy, counted and shown like them. No packet, and no table of packets, is touched.
+ * same rules, plugins and policy, counted and shown like them. No packet is touched, and no table of packets.
  */
 #include "inspector/config/config.h"
 #include "inspector/handover/handover.h"

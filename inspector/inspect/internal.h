@@ -142,7 +142,7 @@ void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len
 
 /**
  * es_inspect_answer_text() - the whole response to a request that is refused as @order says
- * @text: room for ES_ANSWER_SIZE. Returns its length, of which @ret_body is the body's; 0: its protocol has none
+ * @text: room for ES_ANSWER_SIZE. Returns its length, of which @ret_body is the body's; 0: it has none
  */
 size_t es_inspect_answer_text(const struct es_handover_order *order, char *text, size_t *ret_body);
 

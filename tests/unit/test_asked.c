@@ -249,7 +249,7 @@ static void test_taken(void **state)
 	assert_int_equal(REQUESTS(SELF, stay), 0);
 }
 
-/* What is shown is what became of it. */
+/* A decision is shown when it is known what became of it. */
 static void test_trace(void **state)
 {
 	static struct es_trace_ring ring;
