@@ -46,8 +46,9 @@ static const struct es_conf_service *server_at(const struct es_conf *conf,
 /*
  * A connection that a program hands over has its server's address and port here
  * (netfilter/node/program_name.h). If other connections have both, too, those of clients or those that are
- * handed over for another service, one client can have two connections of the same name. Returns 1, with
- * @lack; 0 if that cannot happen.
+ * handed over for another service, one client can have two connections of the same name. With tls { } it has
+ * its client's name, which another one of that client cannot have meanwhile. Returns 1, with @lack; 0 if that
+ * cannot happen.
  */
 static int service_lacks(const struct es_conf *conf, const struct es_conf_service *service, struct lack *lack)
 {
@@ -59,7 +60,7 @@ static int service_lacks(const struct es_conf *conf, const struct es_conf_servic
 		const struct es_conf_service *other;
 		char text[INET6_ADDRSTRLEN];
 
-		if (!server || es_addr_is_loopback(server))
+		if (!server || es_addr_is_loopback(server) || service->tls.line)
 			continue;
 		other = service_at(conf, server, service->server_port)
 				?: server_at(conf, service, server, family);

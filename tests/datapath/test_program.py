@@ -34,10 +34,11 @@ def _library():
 class Program:
     """A program on n1 with a connection of a client, and n2 as the test plays it."""
 
-    def __init__(self, node, client, library, offer=LINUX, service=PROGRAM):
+    def __init__(self, node, client, library, offer=LINUX, service=PROGRAM, shakes=True):
         self.node, self.library = node, library
         self.client = client(service, offer=offer)
-        self.client.shake()
+        if shakes:
+            self.client.shake()
         self.shaken_ts = self.client.ts_recent
         self.pool = concurrent.futures.ThreadPoolExecutor(1)
 
@@ -574,6 +575,49 @@ def test_server_hands_on(node, program):
     p.answer(p.taken(ASK), HERE, c.next)
     assert p.result() == 0
     p.gone()
+
+
+@pytest.fixture(name="tls")
+def _tls(own_node):
+    """A node whose earshot-tls takes what others hand over where clients connect, too."""
+    node = own_node()
+    with open(node.config_path, encoding="ascii") as handle:
+        text = handle.read()
+    section = 'tls { certificate = /nowhere key = /nowhere server = "127.0.0.1:1" }'
+    with open(node.config_path, "w", encoding="ascii") as handle:
+        handle.write(text.replace(f"server_port = {SERVER}", section).replace(f"port = {PROGRAM} inspect = never", f"port = {PROGRAM}"))
+    node.reload()
+    return node
+
+
+@pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=lambda o: o.name)
+def test_handed_on(tls, client, library, offer):
+    """n2 hands it over to n1, with bytes of its own in front of the client's; and n1 to n2 again, with others."""
+    node = tls
+    p = Program(node, lambda *arguments, **keywords: client(*arguments, at=node, owner=2, **keywords), library, offer,
+                shakes=False)
+    c = p.client
+    c.forge()
+    state, request = bytes(range(250)) * 2, b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
+    message = c.handover(c.ip_packet(ACK | PSH, state + request, seq=(c.next - len(state)) & MASK), CONNECTION, content=77,
+                         stream=14)
+    node.message(message)
+    c.server, (ip, port, *_) = node.listener(PROGRAM, c.family).accept()
+    c.server.settimeout(5)
+    assert (ip, port) == (c.ip, c.port) and c.server.getsockname()[:2] == (c.vip, PROGRAM)
+    assert c.read(len(state + request)) == state + request
+    c.sent(request)
+    c.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    c.request(text=request)
+    c.take("the acknowledgment")
+    assert c.read(len(request)) == request
+    with p.pool:
+        p.go(given=state[::-1] + request)
+        f = segment_of(p.agreed()).tcp
+        assert (f.seq, f.payload) == ((c.next - len(request) - len(state)) & MASK, state[::-1] + request)
+        p.answer(p.taken(ASK), HERE, c.next)
+        assert p.result() == 0
+        p.gone()
 
 
 @pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=lambda o: o.name)

@@ -282,12 +282,24 @@ static void test_alike(void **state)
 	es_conf_free(&conf);
 }
 
+/* Connections have their clients' names there, too, so no two of them have the same. */
+static void test_netfilter(void **state)
+{
+	static const char text[] = "datapath { type = netfilter interface = e cluster_interface = f }\n" NODE
+				   "service web { address = 10.77.0.100  port = 443\n" TLS "}";
+	struct es_conf *conf = parse_ok(text);
+
+	(void)state;
+	es_conf_free(&conf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),  cmocka_unit_test(test_all),
 		cmocka_unit_test(test_words),	  cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_endpoints), cmocka_unit_test(test_alike),
+		cmocka_unit_test(test_netfilter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
