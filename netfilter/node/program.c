@@ -11,7 +11,8 @@
 #include "netfilter/node/settled.h"
 #include "netfilter/node/unproven.h"
 
-/* struct es_nf_given - a message; @seg: of the packet in it; @seg.seq: the handover's first byte */
+/* struct es_nf_given - a message; @seg: of the packet in it; @seg.seq: the handover's first byte; @is_old: an
+ * old connection of these ports has left a socket */
 struct es_nf_given {
 	struct es_nf_node *node;
 	const struct es_nf_frame *frame;
@@ -22,6 +23,7 @@ struct es_nf_given {
 	struct es_flow socket;
 	__u64 flow_hash;
 	__u32 received;
+	__u8 is_old;
 };
 
 /* Reads the message. Returns 0, or -1 with the counter to count by. */
@@ -62,6 +64,7 @@ static int es_nf_given_look(struct es_nf_given *in, struct es_program_view *v)
 		return -1;
 	v->socket = server.socket ?: found.socket;
 	in->received = server.received;
+	in->is_old = server.is_old || found.is_old;
 	return 0;
 }
 
@@ -146,6 +149,9 @@ static void es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
 	/* The id has decided already. But a client's request may begin at the same byte, and be repeated. */
 	making.is_new =
 		es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_MAKE, 0xff).as == ES_SETTLED_NOT;
+	/* It would answer the SYN itself, if that has a lower number and no later timestamp. */
+	if (in->is_old)
+		es_nf_node_end_old(node, &in->flow, &(const struct es_nf_found){.is_old = 1});
 	es_nf_make(&making, es_nf_message_bytes(in->frame), es_ntohs(in->h->packet_len), &in->socket);
 }
 

@@ -260,6 +260,27 @@ def test_server_ends(node, client, given):
 
 
 @BOTH
+@pytest.mark.netfilter("the other datapaths refuse it: TIME_WAIT is a socket like others")
+@pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=lambda o: o.name)
+def test_server_ends_and_nobody_knows(node, given, offer):
+    """Nor has this node heard the SYN, and its kernel knows nothing of the connection before but the socket, whose numbers are higher."""
+    c = served(given, offer)
+    c.time_wait()
+    c.silence()
+    isn = c.isn
+    c.renew()
+    c.isn = (isn - 100000) & MASK
+    c.next = (c.isn + 1) & MASK
+    c.forge()
+    node.forgets()
+    g = Given(node, lambda *arguments, **keywords: c)
+    g.ask(READY)
+    g.build()
+    g.ask(HERE, len(g.text))
+    assert received(g.accept(), len(g.text)) == g.text
+
+
+@BOTH
 @pytest.mark.parametrize("heard", [True, False])
 def test_server_ends_and_none_is_left(node, given, family, heard):
     """Likewise, but by then nothing listens: refused before anything is made. What is left of the connection before listens for nothing."""

@@ -161,6 +161,7 @@ static void test_handed_over(void **state)
 	put_connection(w, ID);
 	assert_int_equal(counted(w, ES_COUNT_connection_rebuilt), 1);
 	assert_int_equal(w->rebuilt.count, 1);
+	assert_int_equal(w->ended_old, 0);
 	assert_int_equal(w->rebuilt_options.mss, 1400);
 	es_nf_program_socket(&w->config, 0, &flow, &socket);
 	assert_memory_equal(&w->rebuilt_socket, &socket, sizeof(socket));
@@ -391,6 +392,19 @@ static void test_malformed(void **state)
 	assert_int_equal(w->sent.count, 0);
 }
 
+/* A leftover of an old connection of these ports is ended first. */
+static void test_old_socket(void **state)
+{
+	struct world *w = world_of(state);
+
+	w->server.time_wait = w->server.is_old = 1;
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_READY);
+	assert_int_equal(w->ended_old, 0);
+	put_connection(w, ID);
+	assert_true(w->ended_old);
+	assert_int_equal(w->rebuilt.count, 1);
+}
+
 int main(void)
 {
 #define EACH(name)                                                                                           \
@@ -403,6 +417,7 @@ int main(void)
 		EACH(test_handed_over),
 		EACH(test_a_promise_is_kept),
 		EACH(test_occupied),
+		EACH(test_old_socket),
 		EACH(test_whether_there_is_one_is_unsure),
 		EACH(test_the_kernel_refuses_it),
 		EACH(test_is_not_proven),

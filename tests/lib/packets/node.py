@@ -20,6 +20,7 @@ import time
 
 import namespaces
 import node_logs
+from cluster import conntrack
 from earshotlab import netns, wait_for
 from packets import model, packet, queues, tables
 from packets.wire import TIMEOUT_S, Wire
@@ -397,6 +398,13 @@ class Node(namespaces.Site):
         names = [(client.vip, client.service), self.server_name(client.service, client.family)]
         return [state for address, port, peer, peer_port, state in namespaces.tcp_sockets(self.namespace, client.family)
                 if (address, port) in names and (peer, peer_port) == (client.ip, client.port)]
+
+    def forgets(self):
+        """Its connection tracking, all connections."""
+        conntrack.flush(self)
+
+    def exec(self, command):
+        return subprocess.run(["nsenter", f"--net={netns.path(self.namespace)}", *command], check=True, capture_output=True, text=True)
 
     def place(self, service, owner, network=None, family=4):
         """An unused client address and port for which the ring names `owner` (n1 is 1) the inspecting node."""
