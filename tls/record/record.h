@@ -37,9 +37,9 @@ void es_tls_records_free(struct es_tls_records **records);
 
 /**
  * es_tls_records_state() - where it stands now, between two records
- * @consumed is 0: it is the caller's. Another process that is given the state, together with records of the
- * client that have been read here since, answers them under the server's number in it. So nothing may have
- * been sent since, no reply either: each number protects one record.
+ * @consumed is 0: it is the caller's. A process that is given records of the client again which have been
+ * read here is given their half of then, and the server's half of now, since each number protects one record:
+ * it answers a KeyUpdate among them once more, which a client takes.
  */
 void es_tls_records_state(const struct es_tls_records *records, struct es_tls_state *ret_state);
 
