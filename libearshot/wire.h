@@ -8,12 +8,18 @@
  */
 #include <stdint.h>
 
-#define ES_PROGRAM_MAGIC     0x45534850u /* "ESHP" */
-#define ES_PROGRAM_VERSION   1
-#define ES_PROGRAM_NODE_SIZE 64
-#define ES_PROGRAM_BYTES_MAX 65536 /* behind the request */
-#define ES_PROGRAM_DIRECTORY "/run/earshot"
-#define ES_PROGRAM_SUFFIX    ".handover"
+#define ES_PROGRAM_MAGIC   0x45534850u /* "ESHP" */
+#define ES_PROGRAM_VERSION 1
+/*
+ * The bytes may be up to ES_PROGRAM_FRONT_MAX more than the program has ever read: something that it says to the
+ * program there, in front of what the client has sent. Of programs that know that the daemon takes it.
+ */
+#define ES_PROGRAM_VERSION_FRONT 2
+#define ES_PROGRAM_FRONT_MAX	 8192
+#define ES_PROGRAM_NODE_SIZE	 64
+#define ES_PROGRAM_BYTES_MAX	 65536 /* behind the request */
+#define ES_PROGRAM_DIRECTORY	 "/run/earshot"
+#define ES_PROGRAM_SUFFIX	 ".handover"
 
 /* @node: its name, with a NUL; "" for the node that is asked */
 struct es_program_request {

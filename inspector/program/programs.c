@@ -128,13 +128,15 @@ static void es_program_read(struct es_programs *p, struct es_program_move *m)
 	epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, m->client_fd, NULL);
 	fd = got >= 0 ? es_descriptor_of(&msg) : -1;
 	if (got < (ssize_t)sizeof(request) || (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || fd < 0 ||
-	    request.magic != ES_PROGRAM_MAGIC || request.version != ES_PROGRAM_VERSION ||
+	    request.magic != ES_PROGRAM_MAGIC ||
+	    (request.version != ES_PROGRAM_VERSION && request.version != ES_PROGRAM_VERSION_FRONT) ||
 	    !memchr(request.node, 0, sizeof(request.node))) {
 		free(bytes);
 		m->connection.fd = fd;
 		es_program_move_finish(m, -EOPNOTSUPP);
 		return;
 	}
+	m->connection.front = request.version == ES_PROGRAM_VERSION_FRONT ? ES_PROGRAM_FRONT_MAX : 0;
 	es_program_move_begin(p, m, request.node, fd, bytes, (size_t)got - sizeof(request));
 }
 

@@ -108,7 +108,7 @@ int es_program_socket_init(struct es_program_socket *c, int fd, uint8_t *bytes, 
 	struct tcp_info info;
 	int rc;
 
-	memset(c, 0, sizeof(*c));
+	*c = (struct es_program_socket){.front = c->front};
 	if (!es_socket_is_plain(fd) || !es_netns_is_ours(fd))
 		return -EOPNOTSUPP;
 	rc = es_info_get(fd, &info);
@@ -143,7 +143,7 @@ int es_program_socket_look(struct es_program_socket *c, struct es_datapath *data
 	unread = c->state.rcv_nxt - c->state.copied_seq;
 	if (unread > ES_PROGRAM_UNREAD_MAX)
 		return -EMSGSIZE;
-	if (c->given > c->state.bytes_received - unread)
+	if (c->given > c->state.bytes_received - unread + c->front)
 		return -EINVAL;
 	c->first_seq = c->state.copied_seq - (uint32_t)c->given;
 	return 0;

@@ -27,6 +27,7 @@
  * closed its side
  * @is_gone: es_program_socket_vanish() has ended it, so that a new connection of its client may have the same
  * ports
+ * @front: so many of them may be other ones than those that were read
  * @clock: the current value of our timestamps, as the client is shown them; @clock_ahead: the socket's own
  * are so much later
  */
@@ -45,13 +46,14 @@ struct es_program_socket {
 	uint8_t *bytes;
 	size_t len;
 	size_t given;
+	size_t front;
 };
 
 /**
  * es_program_socket_init() - is @fd a connection that can leave?
  * @bytes: what the program has read last and the server shall read again, @len of them; taken over on success
- * @fd is the caller's. Returns 0; -EOPNOTSUPP for what is no plain TCP connection of this network namespace
- * (MPTCP, TLS in the kernel, with a socket filter); -ENOTCONN; -EPIPE if the client has closed its side.
+ * @fd is the caller's, and so is @front. Returns 0; -EOPNOTSUPP for what is no plain TCP connection of this
+ * network namespace (MPTCP, TLS in the kernel, with a socket filter); -ENOTCONN; -EPIPE if the client has closed its side.
  */
 int es_program_socket_init(struct es_program_socket *connection, int fd, uint8_t *bytes, size_t len);
 

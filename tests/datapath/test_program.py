@@ -7,6 +7,7 @@ import errno
 import itertools
 import os
 import socket
+import struct
 import threading
 import time
 
@@ -505,6 +506,36 @@ def test_errors(node, program):
     c.send(ACK | FIN)
     wait_for(lambda: node.sockets(c) == [8], "CLOSE_WAIT")
     assert p.go().result() == "EPIPE"
+
+
+@BOTH
+def test_front(node, program):
+    """A program that says so by the message's version may put something in front of all that it has read; up to a bound."""
+    p = program().request()
+    front = bytes(range(256)) * 32
+
+    def go(given, version=2):
+        request = struct.pack("=II64s", 0x45534850, version, b"n2") + given  # libearshot/wire.h
+        daemon = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        daemon.settimeout(10)
+        daemon.connect(node.control + ".handover")
+        socket.send_fds(daemon, [request], [p.client.server.fileno()])
+        return daemon
+
+    def result(daemon):
+        with daemon:
+            return struct.unpack("=Ii", daemon.recv(8))[1]
+
+    assert result(go(b"?" + p.text, 1)) == -errno.EINVAL and result(go(b"?" + front + p.text)) == -errno.EINVAL
+    node.no_message()
+    daemon = go(front + p.text)
+    first = segment_of(p.agreed())
+    c = p.client
+    assert first.tcp.seq == (c.next - len(front + p.text)) & MASK
+    assert (front + p.text).startswith(first.tcp.payload) and first.tcp.payload
+    p.answer(p.taken(ASK), HERE, c.next)
+    assert result(daemon) == 0
+    p.gone()
 
 
 @BOTH
