@@ -23,6 +23,8 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
+const char *es_log_program = "earshotd";
+
 /*
  * The beginning of a line: the priority for whoever sorts by it, or the local time with its distance to UTC.
  */
@@ -76,7 +78,7 @@ static int line_write(enum es_log_level level, const char *text)
 	char line[1100];
 	size_t len = line_begin(line, sizeof(line), level);
 
-	len += (size_t)snprintf(line + len, sizeof(line) - len, "earshotd: %s%s",
+	len += (size_t)snprintf(line + len, sizeof(line) - len, "%s: %s%s", es_log_program,
 				level == ES_LOG_ERR	  ? "error: "
 				: level == ES_LOG_WARNING ? "warning: "
 							  : "",
@@ -153,9 +155,9 @@ void es_log_fields(enum es_log_level level, const char *kind, const char *node, 
 
 	if (is_journal()) {
 		len = snprintf(fields, sizeof(fields),
-			       "MESSAGE=earshotd: %s\nPRIORITY=%d\nSYSLOG_IDENTIFIER=earshotd\n"
+			       "MESSAGE=%s: %s\nPRIORITY=%d\nSYSLOG_IDENTIFIER=%s\n"
 			       "EARSHOT_EVENT=%s\nEARSHOT_NODE=%s\n",
-			       text, level, kind, node);
+			       es_log_program, text, level, es_log_program, kind, node);
 		if (len > 0 && (size_t)len < sizeof(fields) && journal_send(fields, (size_t)len))
 			return;
 	}

@@ -13,6 +13,9 @@ enum es_log_level {
 	ES_LOG_INFO = 6,
 };
 
+/* The program's name at the beginning of each line. */
+extern const char *es_log_program;
+
 void es_log(enum es_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /**
