@@ -11,8 +11,8 @@
 #define ES_PROGRAM_MAGIC   0x45534850u /* "ESHP" */
 #define ES_PROGRAM_VERSION 1
 /*
- * The bytes may be up to ES_PROGRAM_FRONT_MAX more than the program has ever read: something that it says to the
- * program there, in front of what the client has sent. Of programs that know that the daemon takes it.
+ * The bytes may be up to ES_PROGRAM_FRONT_MAX more than the program has ever read: something that it says to
+ * the program there, in front of what the client has sent.
  */
 #define ES_PROGRAM_VERSION_FRONT 2
 #define ES_PROGRAM_FRONT_MAX	 8192

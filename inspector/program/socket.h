@@ -53,7 +53,8 @@ struct es_program_socket {
  * es_program_socket_init() - is @fd a connection that can leave?
  * @bytes: what the program has read last and the server shall read again, @len of them; taken over on success
  * @fd is the caller's, and so is @front. Returns 0; -EOPNOTSUPP for what is no plain TCP connection of this
- * network namespace (MPTCP, TLS in the kernel, with a socket filter); -ENOTCONN; -EPIPE if the client has closed its side.
+ * network namespace (MPTCP, TLS in the kernel, with a socket filter); -ENOTCONN; -EPIPE if the client has
+ * closed its side.
  */
 int es_program_socket_init(struct es_program_socket *connection, int fd, uint8_t *bytes, size_t len);
 
