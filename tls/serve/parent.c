@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Workers come in generations: a reload starts another one, which accepts from the same listening sockets,
+ * and the one before only serves whom it has. A worker that dies is started again, in its place.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "inspector/ask/wire.h"
+#include "inspector/base/clock.h"
+#include "inspector/base/log.h"
+#include "inspector/base/wall.h"
+#include "inspector/control/control.h"
+#include "libearshot/wire.h"
+#include "tls/serve/confine.h"
+#include "tls/serve/parent.h"
+#include "tls/serve/worker.h"
+
+#define NS_PER_S      1000000000ULL
+#define TICK_MS	      1000
+#define WORKERS_MAX   256		/* of a generation: struct es_conf_tls */
+#define PROCESSES_MAX (WORKERS_MAX * 4) /* with those of generations before */
+#define AGAIN_NS      (1 * NS_PER_S)	/* a worker that lived no longer than this begins only after it */
+#define OLD_NS	      (3600 * NS_PER_S) /* so long a generation before serves whom it has */
+#define END_NS	      (15 * NS_PER_S)	/* longer than a worker takes after ES_ORDER_END */
+
+/**
+ * struct process - a worker
+ * @pid: 0: none; @is_old: of a generation before
+ * @since_ns, @until_ns: when it began; when it gets the next order to end, or is killed (0: never)
+ */
+struct process {
+	pid_t pid;
+	unsigned int number;
+	int orders;
+	int is_old;
+	int is_ending;
+	unsigned long long since_ns;
+	unsigned long long until_ns;
+};
+
+/**
+ * struct parent
+ * @counters: of each number, shared by the generations
+ * @again_ns: of each number: not before this is another one started
+ * @day: for which the tickets' keys are
+ */
+struct parent {
+	const struct es_parent_options *options;
+	struct es_settings *settings;
+	struct es_listeners listeners;
+	struct es_identity identity;
+	struct es_tls_taken *taken;
+	struct es_serve_counters *counters;
+	struct process process[PROCESSES_MAX];
+	unsigned long long again_ns[WORKERS_MAX];
+	unsigned long long day;
+	int signals;
+	int is_ending;
+	char ask[ES_CONF_PATH_SIZE];
+	char handover[ES_CONF_PATH_SIZE];
+};
+
+static void order(const struct process *process, enum es_order_kind kind, const struct es_tls_keys *keys)
+{
+	struct es_order message = {.kind = kind};
+
+	if (keys) {
+		message.keys = *keys;
+		message.day = es_settings_day();
+	}
+	if (send(process->orders, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+	    errno != EPIPE)
+		es_log(ES_LOG_WARNING, "worker %u (process %d) does not hear: %s", process->number,
+		       (int)process->pid, strerror(errno));
+	es_tls_keys_wipe(&message.keys);
+}
+
+static struct process *running(struct parent *p, unsigned int number)
+{
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
+		if (p->process[i].pid && !p->process[i].is_old && p->process[i].number == number)
+			return &p->process[i];
+	return NULL;
+}
+
+/* --- a worker's life */
+
+__attribute__((noreturn)) static void be_worker(struct parent *p, unsigned int number, int orders)
+{
+	const struct es_worker_params params = {
+		.number = number,
+		.settings = p->settings,
+		.listeners = &p->listeners,
+		.orders = orders,
+		.counters = &p->counters[number],
+		.taken = p->taken,
+		.ask = p->ask,
+		.handover = p->handover,
+	};
+	int rc;
+
+	close(p->signals);
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
+		if (p->process[i].pid)
+			close(p->process[i].orders);
+	rc = es_confine(&p->identity);
+	if (rc) {
+		es_log(ES_LOG_ERR, "worker %u: cannot give up its rights: %s", number, strerror(-rc));
+		_exit(EXIT_FAILURE);
+	}
+	_exit(es_worker_run(&params));
+}
+
+static int start(struct parent *p, unsigned int number)
+{
+	struct process *free_one = NULL;
+	int orders[2], rc;
+	pid_t pid;
+
+	for (unsigned int i = 0; i < PROCESSES_MAX && !free_one; i++)
+		if (!p->process[i].pid)
+			free_one = &p->process[i];
+	if (!free_one)
+		return -EAGAIN;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, orders))
+		return -errno;
+	pid = fork();
+	if (pid < 0) {
+		rc = -errno;
+		close(orders[0]);
+		close(orders[1]);
+		return rc;
+	}
+	if (!pid) {
+		close(orders[0]);
+		be_worker(p, number, orders[1]);
+	}
+	close(orders[1]);
+	*free_one = (struct process){
+		.pid = pid, .number = number, .orders = orders[0], .since_ns = es_clock_now_ns()};
+	return 0;
+}
+
+/* Each number has its worker. */
+static void start_missing(struct parent *p)
+{
+	unsigned long long now_ns = es_clock_now_ns();
+	int rc;
+
+	for (unsigned int i = 0; i < p->settings->most_workers && !p->is_ending; i++) {
+		if (running(p, i) || now_ns < p->again_ns[i])
+			continue;
+		rc = start(p, i);
+		if (rc) {
+			p->again_ns[i] = now_ns + AGAIN_NS;
+			es_log(ES_LOG_ERR, "worker %u cannot be started: %s", i, strerror(-rc));
+		}
+	}
+}
+
+static void is_gone(struct parent *p, struct process *process, int status)
+{
+	unsigned long long now_ns = es_clock_now_ns();
+
+	close(process->orders);
+	if (WIFSIGNALED(status))
+		es_log(ES_LOG_ERR, "worker %u (process %d) was ended by signal %d (%s)", process->number,
+		       (int)process->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status))
+		es_log(ES_LOG_ERR, "worker %u (process %d) has ended with %d", process->number,
+		       (int)process->pid, WEXITSTATUS(status));
+	if (!process->is_old && now_ns - process->since_ns < AGAIN_NS)
+		p->again_ns[process->number] = now_ns + AGAIN_NS;
+	process->pid = 0;
+}
+
+static void reap(struct parent *p)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (unsigned int i = 0; i < PROCESSES_MAX; i++)
+			if (p->process[i].pid == pid)
+				is_gone(p, &p->process[i], status);
+}
+
+static void end_process(struct process *process)
+{
+	if (process->is_ending) {
+		kill(process->pid, SIGKILL);
+		process->until_ns = 0;
+		return;
+	}
+	order(process, ES_ORDER_END, NULL);
+	process->is_ending = process->is_old = 1;
+	process->until_ns = es_clock_now_ns() + END_NS;
+}
+
+/* --- generations */
+
+static void report(const struct parent *p)
+{
+	const struct es_settings *s = p->settings;
+	char addresses[ES_CONF_ADDRESSES_SIZE];
+
+	if (p->identity.is_set && p->identity.group == (gid_t)-1)
+		es_log(ES_LOG_WARNING,
+		       "%s: inspector: program_group is not set, so workers cannot use the daemon's sockets, "
+		       "and serve "
+		       "each request where it arrives; do: program_group = %s",
+		       s->conf->path, ES_CONFINE_USER);
+	if (!s->count)
+		es_log(ES_LOG_WARNING, "%s: no service has tls { } for this node: there is nothing to do",
+		       s->conf->path);
+	for (unsigned int i = 0; i < s->conf->service_count; i++)
+		if (s->conf->services[i].tls.line && es_conf_service_is_on(&s->conf->services[i], s->self))
+			es_log(ES_LOG_INFO, "node %s: service %s: %s port %u", es_settings_self(s),
+			       s->conf->services[i].name,
+			       es_conf_service_text(&s->conf->services[i], addresses),
+			       s->conf->services[i].port);
+}
+
+/* Other settings and sockets from now on; those before are freed. */
+static void use(struct parent *p, struct es_settings *settings, const struct es_listeners *listeners,
+		const struct es_identity *identity)
+{
+	unsigned long long now_ns = es_clock_now_ns();
+
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++) {
+		struct process *each = &p->process[i];
+
+		if (!each->pid || each->is_old)
+			continue;
+		order(each, ES_ORDER_DRAIN, NULL);
+		each->is_old = 1;
+		each->until_ns = now_ns + OLD_NS;
+	}
+	es_listeners_fini(&p->listeners, listeners);
+	es_settings_free(&p->settings);
+	p->settings = settings;
+	p->listeners = *listeners;
+	p->identity = *identity;
+	p->day = es_settings_day();
+	memset(p->again_ns, 0, sizeof(p->again_ns));
+}
+
+/* Returns 0; -errno, and nothing has changed. */
+static int load(struct parent *p, struct es_conf_error *err)
+{
+	struct es_settings *settings = NULL;
+	struct es_listeners listeners;
+	struct es_identity identity;
+	int rc = es_settings_new(p->options->config, p->options->node, &settings, err);
+
+	if (!rc)
+		rc = es_identity_find(p->options->user, settings->conf->inspector.program_group, &identity,
+				      err);
+	if (!rc)
+		rc = es_listeners_new(settings, &p->listeners, &listeners, err);
+	if (rc) {
+		es_settings_free(&settings);
+		return rc;
+	}
+	use(p, settings, &listeners, &identity);
+	report(p);
+	return 0;
+}
+
+static void give_keys(struct parent *p)
+{
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
+		if (p->process[i].pid)
+			order(&p->process[i], ES_ORDER_KEYS, &p->settings->keys);
+}
+
+static void reload(struct parent *p)
+{
+	struct es_conf_error err = {};
+	int rc = load(p, &err);
+
+	if (rc) {
+		es_log(ES_LOG_ERR, "reload: %s; what was in force stays so",
+		       err.text[0] ? err.text : strerror(-rc));
+		return;
+	}
+	start_missing(p);
+	give_keys(p);
+	es_log(ES_LOG_INFO, "reloaded %s", p->options->config);
+}
+
+static void renew(struct parent *p)
+{
+	unsigned long long day = es_settings_day();
+
+	if (day == p->day)
+		return;
+	p->day = day;
+	if (es_settings_use_keys(p->settings, &p->settings->keys, day))
+		es_log(ES_LOG_ERR, "cannot make the keys of tickets; those of yesterday stay in force");
+	else
+		give_keys(p);
+}
+
+/* --- what people want */
+
+static void print_counters(const struct parent *p)
+{
+	static const char *const name[] = {
+#define X(which, text) #which,
+		ES_SERVE_COUNTERS(X)
+#undef X
+	};
+	char line[1024];
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < ES_SERVE_COUNTER_COUNT; i++) {
+		uint64_t sum = 0;
+
+		for (unsigned int w = 0; w < WORKERS_MAX; w++)
+			sum += __atomic_load_n(&p->counters[w].count[i], __ATOMIC_RELAXED);
+		used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%llu", name[i],
+					 (unsigned long long)sum);
+		if (used > sizeof(line) / 2 || i + 1 == ES_SERVE_COUNTER_COUNT) {
+			es_log(ES_LOG_INFO, "counters:%s", line);
+			used = 0;
+		}
+	}
+}
+
+static void end_all(struct parent *p)
+{
+	p->is_ending = 1;
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
+		if (p->process[i].pid && !p->process[i].is_ending)
+			end_process(&p->process[i]);
+	es_listeners_fini(&p->listeners, NULL);
+}
+
+static void on_signal(struct parent *p)
+{
+	struct signalfd_siginfo info;
+
+	while (read(p->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGHUP && !p->is_ending)
+			reload(p);
+		else if (info.ssi_signo == SIGUSR1)
+			print_counters(p);
+		else if ((info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) && !p->is_ending)
+			end_all(p);
+	}
+}
+
+/* --- the run */
+
+static int is_alone(const struct parent *p)
+{
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
+		if (p->process[i].pid)
+			return 0;
+	return 1;
+}
+
+static void loop(struct parent *p)
+{
+	struct pollfd fd = {.fd = p->signals, .events = POLLIN};
+	unsigned long long now_ns;
+
+	while (!p->is_ending || !is_alone(p)) {
+		start_missing(p);
+		if (poll(&fd, 1, TICK_MS) > 0)
+			on_signal(p);
+		reap(p);
+		now_ns = es_clock_now_ns();
+		for (unsigned int i = 0; i < PROCESSES_MAX; i++)
+			if (p->process[i].pid && p->process[i].until_ns && now_ns >= p->process[i].until_ns)
+				end_process(&p->process[i]);
+		if (!p->is_ending)
+			renew(p);
+	}
+}
+
+/* The daemon's sockets are beside its control socket. */
+static int find_daemon(struct parent *p, struct es_conf_error *err)
+{
+	char control[ES_CONF_PATH_SIZE];
+	size_t len;
+
+	if (p->options->control)
+		snprintf(control, sizeof(control), "%s", p->options->control);
+	else if (es_control_path(es_settings_self(p->settings), control, sizeof(control)))
+		return -ENAMETOOLONG;
+	len = strlen(control);
+	if (len > 5 && !strcmp(control + len - 5, ".sock"))
+		len -= 5;
+	if ((size_t)snprintf(p->ask, sizeof(p->ask), "%.*s%s", (int)len, control, ES_ASK_SUFFIX) >=
+		    sizeof(p->ask) ||
+	    (size_t)snprintf(p->handover, sizeof(p->handover), "%.*s%s", (int)len, control,
+			     ES_PROGRAM_SUFFIX) >= sizeof(p->handover)) {
+		es_conf_error_set(err, "--control: %s: the path is too long", control);
+		return -ENAMETOOLONG;
+	}
+	return 0;
+}
+
+static int init(struct parent *p, struct es_conf_error *err)
+{
+	sigset_t signals;
+	int rc = es_confine_memory();
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGUSR1);
+	sigaddset(&signals, SIGCHLD);
+	/* Workers inherit that, and hear nothing but their orders. */
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	p->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (rc || p->signals < 0)
+		return rc ? rc : -errno;
+	p->counters = mmap(NULL, WORKERS_MAX * sizeof(*p->counters), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p->counters == MAP_FAILED)
+		return -errno;
+	p->taken = es_tls_taken_new(es_wall_ns());
+	if (!p->taken)
+		return -ENOMEM;
+	rc = load(p, err);
+	return rc ? rc : find_daemon(p, err);
+}
+
+int es_parent_run(const struct es_parent_options *options)
+{
+	static struct parent p;
+	struct es_conf_error err = {};
+	int rc;
+
+	p.options = options;
+	rc = init(&p, &err);
+	if (rc) {
+		es_log(ES_LOG_ERR, "%s", err.text[0] ? err.text : strerror(-rc));
+		return EXIT_FAILURE;
+	}
+	loop(&p);
+	es_settings_free(&p.settings);
+	es_tls_taken_free(&p.taken);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_SERVE_H
+#define ES_SERVE_H
+
+/*
+ * All that a worker's connections have in common.
+ */
+#include <ev.h>
+#include "inspector/base/sockaddr.h"
+#include "inspector/config/config.h"
+#include "tls/handshake/handshake.h"
+#include "tls/http/request.h"
+#include "tls/record/record.h"
+#include "tls/record/sealed.h"
+#include "tls/serve/counters.h"
+
+#define ES_SERVE_HANDSHAKE_S 10.0 /* from the first byte that is awaited to the last of the handshake */
+#define ES_SERVE_IDLE_S	     75.0 /* between two requests */
+#define ES_SERVE_HEAD_S	     60.0 /* for a request's head */
+#define ES_SERVE_STUCK_S     60.0 /* a client that neither reads nor sends what is awaited */
+#define ES_SERVE_CONNECT_S   10.0
+#define ES_SERVE_RESPONSE_S  300.0 /* a server that says nothing */
+#define ES_SERVE_LINGER_S    5.0   /* for a client to read the last bytes */
+#define ES_SERVE_BUFFER	     65536 /* bytes that wait in one direction, before the other side is not read */
+
+struct es_asker;
+struct es_upstream;
+
+/**
+ * struct es_serve_service - a service with tls { }
+ * @node_service: its index in the configuration
+ * @server, @server_len: of the server behind
+ * @idle: of this worker: connections to it that wait for a request, the last used first
+ */
+struct es_serve_service {
+	char name[ES_CONF_NAME_SIZE];
+	struct es_addr address[ES_CONF_FAMILIES]; /* all zeros: none of that family */
+	unsigned int port;
+	enum es_inspect inspect;
+	enum es_tls_tell tell;
+	struct es_tls_context *context;
+	union {
+		struct sockaddr sa;
+		union es_sockaddr ip;
+		struct sockaddr_storage any;
+	} server;
+	socklen_t server_len;
+	struct es_upstream *idle;
+	unsigned int idle_count;
+};
+
+/**
+ * struct es_serve - of a worker
+ * @self: this node's name
+ * @seal: the keys of sealed states; @taken: those that were opened lately, on this node
+ * @handover: path of the daemon's socket for handovers
+ * @clients: how many there are; @is_ending: no further request is waited for
+ * @scratch: for bytes on their way
+ */
+struct es_serve {
+	struct ev_loop *loop;
+	const char *self;
+	const struct es_tls_seal_keys *seal;
+	struct es_tls_taken *taken;
+	struct es_serve_counters *counters;
+	struct es_asker *asker;
+	const char *handover;
+	unsigned int clients;
+	int is_ending;
+	uint8_t scratch[ES_TLS_TEXT_MAX];
+};
+
+#endif

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A worker's loop: accepts, hears orders, ends when nobody is left. The connections are exchange.c's. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "inspector/base/log.h"
+#include "tls/serve/ask.h"
+#include "tls/serve/exchange.h"
+#include "tls/serve/upstream.h"
+#include "tls/serve/worker.h"
+
+#define ACCEPTS_MAX 64	/* before those that are there have their turn */
+#define PAUSE_S	    0.1 /* while there are no descriptors */
+#define END_S	    10.0
+#define LOOK_S	    0.1
+
+struct worker;
+
+struct gate {
+	struct worker *worker;
+	struct es_serve_service *service;
+	unsigned int family;
+	ev_io io;
+};
+
+struct worker {
+	const struct es_worker_params *params;
+	struct es_serve serve;
+	struct es_exchanges exchanges;
+	unsigned int gate_count;
+	struct gate *gate;
+	ev_io orders;
+	ev_timer pause;
+	ev_timer look; /* while it ends */
+	ev_tstamp left_s;
+	int is_draining;
+};
+
+static void set_gates(struct worker *w, int are_open)
+{
+	for (unsigned int i = 0; i < w->gate_count; i++)
+		if (are_open)
+			ev_io_start(w->serve.loop, &w->gate[i].io);
+		else
+			ev_io_stop(w->serve.loop, &w->gate[i].io);
+}
+
+static void on_pause(struct ev_loop *loop, ev_timer *timer, int events)
+{
+	(void)loop;
+	(void)events;
+	set_gates(timer->data, 1);
+}
+
+/* Returns 0 when nobody waits there. */
+static int accept_one(struct gate *gate)
+{
+	struct worker *w = gate->worker;
+	union es_sockaddr from = {};
+	socklen_t len = sizeof(from);
+	struct es_flow flow = {.service = gate->service->address[gate->family],
+			       .service_port = es_htons(gate->service->port)};
+	int fd = accept4(gate->io.fd, &from.sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+			set_gates(w, 0);
+			ev_timer_set(&w->pause, PAUSE_S, 0.0);
+			ev_timer_start(w->serve.loop, &w->pause);
+			return 0;
+		}
+		return errno != EAGAIN;
+	}
+	if (es_sockaddr_addr(&from.sa, len, &flow.client)) {
+		close(fd);
+		return 1;
+	}
+	flow.client_port = es_htons(es_sockaddr_port(&from));
+	es_exchange_new(&w->exchanges, &w->serve, gate->service, fd, &flow);
+	return 1;
+}
+
+static void on_accept(struct ev_loop *loop, ev_io *io, int events)
+{
+	(void)loop;
+	(void)events;
+	for (int i = 0; i < ACCEPTS_MAX && ev_is_active(io) && accept_one(io->data); i++)
+		;
+}
+
+/* Its gates are others' from now on. */
+static void drain(struct worker *w)
+{
+	if (w->is_draining)
+		return;
+	w->is_draining = 1;
+	ev_timer_stop(w->serve.loop, &w->pause);
+	set_gates(w, 0);
+	ev_timer_again(w->serve.loop, &w->look);
+}
+
+static void end_it(struct worker *w)
+{
+	/* Those that have arrived and were not accepted yet would be refused. */
+	for (unsigned int i = 0; i < w->gate_count && !w->is_draining; i++)
+		while (accept_one(&w->gate[i]))
+			;
+	drain(w);
+	w->serve.is_ending = 1;
+	w->left_s = END_S;
+	for (unsigned int i = 0; i < w->params->settings->count; i++)
+		es_upstream_free_idle(&w->params->settings->service[i]);
+	es_exchanges_end_idle(&w->exchanges);
+}
+
+static void on_look(struct ev_loop *loop, ev_timer *timer, int events)
+{
+	struct worker *w = timer->data;
+
+	(void)events;
+	/* Not before the loop has let go of them: the parent has the same sockets, so they outlive this. */
+	for (; w->gate_count; w->gate_count--)
+		close(w->gate[w->gate_count - 1].io.fd);
+	if (w->serve.is_ending) {
+		w->left_s -= LOOK_S;
+		if (w->left_s <= 0)
+			es_exchanges_end(&w->exchanges);
+	}
+	if (!w->serve.clients)
+		ev_break(loop, EVBREAK_ALL);
+}
+
+static void on_orders(struct ev_loop *loop, ev_io *io, int events)
+{
+	struct worker *w = io->data;
+	struct es_order order;
+	ssize_t got = recv(io->fd, &order, sizeof(order), MSG_DONTWAIT);
+
+	(void)events;
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (got != sizeof(order)) { /* the parent is gone */
+		ev_io_stop(loop, io);
+		end_it(w);
+		return;
+	}
+	switch (order.kind) {
+	case ES_ORDER_KEYS:
+		if (es_settings_use_keys(w->params->settings, &order.keys, order.day))
+			es_log(ES_LOG_ERR, "worker %u: cannot make the keys of tickets", w->params->number);
+		break;
+	case ES_ORDER_DRAIN:
+		drain(w);
+		break;
+	case ES_ORDER_END:
+		if (!w->serve.is_ending)
+			end_it(w);
+		break;
+	}
+	es_tls_keys_wipe(&order.keys);
+}
+
+/* Its own listeners, with the services whose they are. */
+static int make_gates(struct worker *w)
+{
+	const struct es_worker_params *params = w->params;
+
+	w->gate = calloc(params->listeners->count + 1, sizeof(*w->gate));
+	if (!w->gate)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < params->listeners->count; i++) {
+		const struct es_listener *l = &params->listeners->listener[i];
+
+		if (l->worker != params->number) {
+			close(l->fd);
+			continue;
+		}
+		for (unsigned int s = 0; s < params->settings->count; s++)
+			for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
+				struct es_serve_service *service = &params->settings->service[s];
+				struct gate *gate = &w->gate[w->gate_count];
+
+				if (l->port != service->port ||
+				    !es_addr_equal(&l->address, &service->address[family]))
+					continue;
+				gate->worker = w;
+				gate->service = service;
+				gate->family = family;
+				ev_io_init(&gate->io, on_accept, l->fd, EV_READ);
+				gate->io.data = gate;
+				w->gate_count++;
+			}
+	}
+	return 0;
+}
+
+int es_worker_run(const struct es_worker_params *params)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return EXIT_FAILURE;
+	w->params = params;
+	w->serve.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+	w->serve.self = es_settings_self(params->settings);
+	w->serve.seal = &params->settings->seal;
+	w->serve.taken = params->taken;
+	w->serve.counters = params->counters;
+	w->serve.handover = params->handover;
+	if (!w->serve.loop || es_asker_new(w->serve.loop, params->ask, &w->serve.asker) || make_gates(w)) {
+		es_log(ES_LOG_ERR, "worker %u: cannot start", params->number);
+		free(w);
+		return EXIT_FAILURE;
+	}
+	ev_timer_init(&w->pause, on_pause, PAUSE_S, 0.0);
+	ev_timer_init(&w->look, on_look, 0.0, LOOK_S);
+	w->pause.data = w->look.data = w;
+	ev_io_init(&w->orders, on_orders, params->orders, EV_READ);
+	w->orders.data = w;
+	ev_io_start(w->serve.loop, &w->orders);
+	set_gates(w, 1);
+	ev_run(w->serve.loop, 0);
+	es_exchanges_end(&w->exchanges);
+	for (unsigned int i = 0; i < params->settings->count; i++)
+		es_upstream_free_idle(&params->settings->service[i]);
+	es_asker_free(&w->serve.asker);
+	ev_loop_destroy(w->serve.loop);
+	free(w->gate);
+	free(w);
+	return EXIT_SUCCESS;
+}
