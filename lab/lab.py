@@ -80,6 +80,7 @@ def parser():
     up.add_argument("--node-datapath", type=node_datapaths, default={}, metavar="NODE=DATAPATH,…",
                     help="of nodes that have another one, e.g. n2=netfilter")
     up.add_argument("--server", choices=("nginx", "none"), default="nginx")
+    up.add_argument("--tls", action="store_true", help="a service https, with earshot-tls on each node and a certificate of the lab's own")
     up.add_argument("--docroot", metavar="DIR", help="what the servers serve (default: generated files)")
     up.add_argument("--config", metavar="FILE", help="a configuration to use as it is, for all nodes")
     up.add_argument("--set", type=setting, action="append", default=[], metavar="SECTION.KEY=VALUE",
@@ -169,7 +170,7 @@ def lab_up(arguments):
               wire_seed=arguments.wire_seed, segment=arguments.segment, client_addresses=arguments.client_addresses,
               timeout=arguments.timeout, pacemaker=arguments.pacemaker, token=arguments.token,
               transport=arguments.transport, corosync=dict(arguments.corosync), agents=arguments.agents,
-              family=family, autostart=[what for what in services.OPTIONAL if what not in arguments.manual])
+              family=family, tls=arguments.tls, autostart=[what for what in services.OPTIONAL if what not in arguments.manual])
     lab.up()
     print(lab.overview())
 
@@ -268,7 +269,7 @@ def lab_logs(arguments):
         directory = lab.node(arguments.node).directory
         names = ("access.log",) if arguments.access else (
             "machine.log", "corosync.log", "pacemaker.log", "root/var/log/pacemaker/pacemaker.log", "nginx.log",
-            "error.log", "earshotd.log")
+            "error.log", "earshotd.log", "earshot-tls.log")
         files = [os.path.join(directory, name) for name in names]
     files = [file for file in files if os.path.exists(file)]
     if not files:

@@ -18,7 +18,7 @@ BIN = os.path.join(BUILD, "bin") if BUILD else "/usr/sbin"
 LIBEXEC = BIN if BUILD else "/usr/libexec/earshot"  # programs that are not for people
 CONTROL_DIR = "/run/earshot"
 WORKERS = 2  # more than these few CPUs ask for, so that what workers share is tested; 0: as many as anywhere
-SECTIONS = ("cluster", "datapath", "inspector", "service")
+SECTIONS = ("cluster", "datapath", "inspector", "service", "https", "tls")
 DATAPATHS = ("auto", "bpf", "module", "netfilter")
 DATAPATH = os.environ.get("EARSHOT_DATAPATH") or "bpf"  # of labs that do not name one
 _BARE = re.compile(r"[A-Za-z0-9_.-]+")
@@ -67,8 +67,11 @@ def parse_settings(settings):
     return sections
 
 
-def config_text(net, key_file, policy=None, datapath=DATAPATH, membership="static", settings=None):
-    """The configuration file of all nodes of the lab. A setting that is None leaves the key out."""
+def config_text(net, key_file, policy=None, datapath=DATAPATH, membership="static", settings=None, tls=None):
+    """The configuration file of all nodes of the lab. A setting that is None leaves the key out.
+
+    tls: with a service https, what stands in it and in its tls { } (tls.py)
+    """
     content = {
         "cluster": {"name": net.name, "key_file": key_file, "membership": membership},
         "datapath": {"type": datapath, "interface": "eth0", "cluster_interface": "eth1", "mac_mode": "multicast"},
@@ -76,16 +79,22 @@ def config_text(net, key_file, policy=None, datapath=DATAPATH, membership="stati
         **{f"node {node}": {"address": net.cluster_address(node), "id": number} for number, node in enumerate(net.nodes, 1)},
         "service": {"address": ", ".join(net.vips), "port": topology.PORT, **({"policy": policy} if policy else {})},
     }
+    if tls:
+        content["https"], content["tls"] = (dict(values) for values in tls)
     for section, values in parse_settings(settings).items():
         if section not in content:
-            raise LabError(f"setting of {section}: no such node")
+            raise LabError(f"setting of {section}: " + ("no such node" if section.startswith("node ") else "a lab with tls has it"))
         content[section].update(values)
         content[section] = {key: value for key, value in content[section].items() if value is not None}
+    inner = content.pop("tls", None)
+    names = {"service": "service web", "https": "service https"}
     lines = []
     for section, values in content.items():
         if values:
-            lines += [("service web" if section == "service" else section) + " {"]
+            lines += [names.get(section, section) + " {"]
             lines += [f"    {key} = {_value(value)}" for key, value in values.items()]
+            if section == "https":
+                lines += ["    tls {", *(f"        {key} = {_value(value)}" for key, value in inner.items()), "    }"]
             lines += ["}"]
     return "\n".join(lines) + "\n"
 

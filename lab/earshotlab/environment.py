@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `lab env` prints: where the cluster is, for a shell."""
-from . import families, topology
+import os
+
+from . import families, tls, topology
 
 
 def variables(lab):
@@ -19,5 +21,6 @@ def variables(lab):
         "ES_CLUSTER_BRIDGE": topology.CLUSTER_BRIDGE,
         "ES_RUNDIR": lab.directory,
         "ES_CONFIG": lab.config_file if lab.options["earshot"] else "",
+        "ES_CA": os.path.join(tls.directory(lab.directory), "ca.pem") if lab.options["tls"] else "",
         "ES_DOCROOT": lab.docroot if lab.options["server"] == "nginx" else "",
     }

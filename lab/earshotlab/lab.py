@@ -10,7 +10,7 @@ import sys
 import weakref
 
 from . import (corosync, daemon, environment, families, netns, overview, pacemaker, probe, process, server, services, state,
-               switch, topology)
+               switch, tls, topology)
 from .errors import LabError
 from .node import Machine, Node
 from .topology import Topology
@@ -41,6 +41,7 @@ class Lab:
     agents      a directory of OCF agents, which the nodes see as provider "earshot"; with corosync only
     autostart   which of "nginx" and "earshotd" a node starts by itself; others wait for start(), or for pacemaker
     server      "nginx" or "none"
+    tls         True: a service https with earshot-tls on each node, and a certificate (tls.py)
     docroot     what nginx serves; None: generated files (server.py)
     wires       links with a shim ("client", "n1-pub", "n1-clu", ..., "all"), to be impaired with wire(LINK).set()
     wire_seed   of the shims' random numbers; None: a new one each time (in the shim's log and stats)
@@ -54,7 +55,7 @@ class Lab:
                  docroot=None, config=None, settings=None, earshot=True, wires=(), wire_seed=None, segment=False,
                  client_addresses=1, timeout=TIMEOUT, pacemaker=False, token=corosync.TOKEN, transport="knet",
                  corosync=None, agents=None, autostart=services.OPTIONAL, family=None,
-                 node_datapath=None, own_files=False):
+                 node_datapath=None, own_files=False, tls=False):
         owner = None
         if name is None:
             name = f"t{os.getpid()}-{next(_numbers)}"
@@ -67,7 +68,7 @@ class Lab:
             "earshot": earshot, "wires": list(wires), "wire_seed": wire_seed, "segment": segment,
             "client_addresses": client_addresses, "timeout": timeout, "owner": owner, "pacemaker": pacemaker,
             "token": token, "transport": transport, "corosync": dict(corosync or {}), "agents": agents,
-            "autostart": list(autostart), "family": family or families.DEFAULT}
+            "autostart": list(autostart), "tls": tls, "family": family or families.DEFAULT}
         self.net = Topology(name, nodes, wires, client_addresses, self.options["family"])
         self.children = []  # started by Machine.popen()
         self.daemons = {}  # node: the earshotd that it starts, if not this tree's; for tests
@@ -206,6 +207,10 @@ class Lab:
         if self.options["earshot"]:
             daemon.binary("earshotd")
             daemon.binary("earshot")
+        if self.options["tls"]:
+            if self.options["config"] or not self.options["earshot"]:
+                raise LabError("tls is for labs with earshotd and a generated configuration")
+            tls.check()
         if self.options["wires"]:
             daemon.binary("earshot-wire")
         if self.options["segment"] and not shutil.which("ethtool", path="/usr/sbin:/sbin:/usr/bin"):
@@ -215,7 +220,10 @@ class Lab:
         unknown = set(self.options["node_datapath"]) - set(self.net.nodes)
         if unknown:
             raise LabError(f"node_datapath: {', '.join(sorted(unknown))}: no such node")
-        daemon.config_text(self.net, "", settings=self.options["settings"])
+        daemon.config_text(self.net, "", settings=self.options["settings"], tls=self._tls_sections())
+
+    def _tls_sections(self):
+        return tls.sections(self.directory, self.net.vips) if self.options["tls"] else None
 
     def _check_cluster(self):
         if self.options["membership"] == "corosync":
@@ -285,7 +293,7 @@ class Lab:
                 paths += [os.path.join(self.node_directory(record["machine"]), "error.log")]
             yield record["name"], record["machine"], paths, "running" if process.alive(record) else "has ended"
         for node in self.dead:
-            for name in ("corosync", "pacemaker", "earshotd"):
+            for name in ("corosync", "pacemaker", "earshotd", tls.NAME):
                 yield name, node, [os.path.join(self.node_directory(node), f"{name}.log")], "without power"
 
     def _write_files(self):
@@ -303,8 +311,11 @@ class Lab:
         if self.options["earshot"]:
             key = os.path.join(self.directory, "cluster.key")
             daemon.make_key(key)
+            if self.options["tls"]:
+                tls.make_files(self.directory, self.net.vips)
             if not self.options["config"]:
                 options = {option: self.options[option] for option in ("policy", "datapath", "membership", "settings")}
+                options["tls"] = self._tls_sections()
                 files = {self.config_file: options["datapath"]}
                 files.update((self.config_of(node), kind) for node, kind in self.options["node_datapath"].items())
                 for path, kind in files.items():

@@ -118,10 +118,10 @@ def _listens(family):
         ("80", families.has4(family)), ("[::]:80 ipv6only=on", families.has6(family))) if there]
 
 
-def configure(directory, node, docroot, origin, family=families.DEFAULT):
-    """Write a node's nginx.conf; returns the command line that runs it."""
+def configure(directory, node, docroot, origin, family=families.DEFAULT, more=()):
+    """Write a node's nginx.conf; returns the command line that runs it. It listens at the addresses `more`, too."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = 65536 if files == resource.RLIM_INFINITY else min(files, 65536)
     http = _HTTP.format(directory=directory, node=node, docroot=os.path.abspath(docroot), origin=origin,
-                        listen="\n".join(_listens(family)))
+                        listen="\n".join(_listens(family) + [f"        listen {where} backlog=4096;" for where in more]))
     return nginx(directory, http, main=f"worker_rlimit_nofile {files};", connections=files // 2)

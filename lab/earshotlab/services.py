@@ -3,16 +3,16 @@
 
     machine     the node's mounts (mounts.py); with corosync only
     corosync, pacemaker
-    nginx, earshotd
+    nginx, earshotd, earshot-tls
 """
 import contextlib
 import os
 
-from . import corosync, daemon, mounts, netns, pacemaker, probe, process, server, topology
+from . import corosync, daemon, mounts, netns, pacemaker, probe, process, server, tls, topology
 from .errors import LabError
 from .wait import wait_for
 
-ORDER = ("machine", "corosync", "pacemaker", "nginx", "earshotd")
+ORDER = ("machine", "corosync", "pacemaker", "nginx", "earshotd", tls.NAME)
 FOR_PEOPLE = ORDER[1:]  # what can be started, stopped and signalled by name
 OPTIONAL = ("nginx", "earshotd")  # what `autostart` is about
 
@@ -26,6 +26,7 @@ def has(lab, what):
         "pacemaker": bool(options["pacemaker"]),
         "nginx": options["server"] == "nginx",
         "earshotd": options["earshot"],
+        tls.NAME: options["tls"],
     }.get(what, False)
 
 
@@ -74,7 +75,10 @@ def start(lab, node, what):
     elif what == "pacemaker":
         argv, env = pacemaker.command_line(), {**pacemaker.daemon_environment(), **lab.node(node).environment()}
     elif what == "nginx":
-        argv = server.configure(directory, node, lab.docroot, lab.origin, lab.net.family)
+        argv = server.configure(directory, node, lab.docroot, lab.origin, lab.net.family,
+                                [tls.SERVER] if lab.options["tls"] else [])
+    elif what == tls.NAME:
+        argv = tls.command_line(lab.config_of(node), node, _control_paths(lab, node)[0])
     else:
         argv = daemon.command_line(lab.config_of(node), node, _make_control(lab, node), lab.daemons.get(node))
     return process.spawn(what, node, namespace, argv, os.path.join(directory, f"{what}.log"), env,
@@ -90,6 +94,7 @@ def wait(lab, node, what):
         "pacemaker": ("answer", lambda: lab.node(node).pacemaker.crm_mon() is not None),
         "nginx": ("answer", lambda: probe.receives(namespace, lab.net.public_address(node), topology.PORT)),
         "earshotd": ("answer", lambda: daemon.ask(namespace, {"command": "status"})),
+        tls.NAME: ("listening socket", lambda: tls.is_listening(namespace, lab.net.vips)),
     }
     with lab.step(f"control socket of {node}" if what == "earshotd" else f"{what} of {node}"):
         wait_running(lab, *reversed(conditions[what]), what, node)
