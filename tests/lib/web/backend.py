@@ -11,11 +11,13 @@
     /early/N            the answer comes before the body of the request is read
     /hints/N            103 Early Hints, then as /len/N
     /ws                 WebSocket echo (RFC 6455)
+    /head               the request's own target and fields, as JSON
 
 Each response has X-Node: NODE. A request that it cannot read is answered with 400, and the connection closed.
 """
 import base64
 import hashlib
+import json
 import signal
 import socket
 import socketserver
@@ -158,6 +160,8 @@ class Handler(socketserver.StreamRequestHandler):
         elif what == "slow":
             time.sleep(int(rest[0]) / 1000)
             self.reply(200, content(self.target, 10))
+        elif what == "head":
+            self.reply(200, json.dumps({"target": self.target, **self.fields}).encode())
         elif what == "len":
             self.reply(200, content(self.target, int(rest[0])))
         else:
