@@ -204,6 +204,7 @@ def test_cli_options(command):
 
 def test_daemon_options():
     assert set(OPTION.findall(section(page("earshotd.8"), "OPTIONS"))) == options_of("earshotd")
+    assert set(OPTION.findall(section(page("earshot-tls.8"), "OPTIONS"))) == options_of("earshot-tls")
     assert subprocess.run([os.path.join(BIN, "earshotd"), "--version"], capture_output=True, text=True,
                           check=True).stdout == f"earshotd {packages.version_of(os.path.join(SOURCE, 'CMakeLists.txt'))}\n"
 
@@ -437,7 +438,7 @@ def test_architecture_names_every_room():
     text = read("ARCHITECTURE.md")
     assert text.count("\n") <= 150
     named = set(re.findall(r"`([\w/]+)/`", re.search(r"^## Rooms\n(.*?)^## ", text, re.M | re.S)[1]))
-    for root in ("inspector", "netfilter", "kmod"):
+    for root in ("inspector", "netfilter", "kmod", "tls"):
         rooms = {os.path.relpath(os.path.dirname(path), SOURCE) for path in glob.glob(os.path.join(SOURCE, root, "*", "*.[ch]"))}
         missing = {room for room in rooms if not {room, os.path.basename(room)} & named}
         assert not missing, f"ARCHITECTURE.md does not name {missing}"
@@ -520,20 +521,21 @@ def test_every_component_is_a_package():
 def test_pages_are_well_formed():
     """groff has nothing to say about them."""
     pages = glob.glob(os.path.join(os.environ["EARSHOT_BUILD"], "docs", "*.[1-9]"))
-    assert len(pages) == len(glob.glob(os.path.join(SOURCE, "docs/man/*.scd"))) == 8
+    assert len(pages) == len(glob.glob(os.path.join(SOURCE, "docs/man/*.scd"))) == 9
     for path in pages:
         done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-K", "utf8", path], capture_output=True, text=True,
                               check=True)
         assert not done.stderr and len(done.stdout) > 500, (path, done.stderr)
 
 
-def test_unit_is_accepted(tmp_path):
+@pytest.mark.parametrize("name", ["earshotd", "earshot-tls"])
+def test_unit_is_accepted(tmp_path, name):
     """systemd itself does not run here: its checker reads the unit, as it would read it with what is installed."""
-    unit = tmp_path / "earshotd.service"
-    with open(os.path.join(os.environ["EARSHOT_BUILD"], "conf/earshotd.service"), encoding="utf-8") as handle:
+    unit = tmp_path / f"{name}.service"
+    with open(os.path.join(os.environ["EARSHOT_BUILD"], f"conf/{name}.service"), encoding="utf-8") as handle:
         text = handle.read()
-    assert text.count("/sbin/earshotd ") == 1
-    unit.write_text(re.sub(r"/usr\S*/sbin/(earshotd?)", rf"{BIN}/\1", text))
+    assert text.count(f"/sbin/{name} ") == 1
+    unit.write_text(re.sub(r"/usr\S*/sbin/(earshot-tls|earshotd?)", rf"{BIN}/\1", text))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit], capture_output=True,
                           text=True, check=False)
     ours = [line for line in (done.stdout + done.stderr).splitlines() if "earshot" in line]
