@@ -17,6 +17,8 @@
 #include "tls/serve/refuse.h"
 
 #define SETTLE_STEP_S 0.002
+#define AGAIN_S	      0.01 /* the kernel's grace periods, which an old socket outlives, are 5 to 20 ms */
+#define TRIES	      4
 #define SETTLE_MIN_US 10000
 #define SETTLE_MAX_US 300000 /* a client further away than that does not move while an answer is on its way */
 
@@ -26,7 +28,8 @@ enum phase { SHAKES, READS, ASKS, SETTLES, MOVES, SERVES, LEAVES };
  * struct es_exchange
  * @head: of the request that is being read, from its first byte until it is served; @requests: how many were
  * @is_asked: the daemon knows of it, by @ask_id; @question: and is being asked
- * @node: that it is to move to; @settle_until_ns: that long it is waited for acknowledgements
+ * @node: that it is to move to; @settle_until_ns: that long it is waited for acknowledgements; @tries: how
+ * often it was given to @node in vain
  */
 struct es_exchange {
 	struct es_exchanges *all;
@@ -41,6 +44,7 @@ struct es_exchange {
 	struct es_question *question;
 	char node[ES_ASK_NODE_SIZE];
 	unsigned long long settle_until_ns;
+	unsigned int tries;
 	struct es_handing *handing;
 	struct es_forward forward;
 };
@@ -174,6 +178,12 @@ static void handed(void *ctx, int result)
 		end(x, 0);
 		return;
 	}
+	/* Where it has just come from, its old socket may still be there. */
+	if ((result == -ECONNREFUSED || result == -EAGAIN) && ++x->tries < TRIES) {
+		x->phase = SETTLES;
+		es_client_within(&x->client, AGAIN_S);
+		return;
+	}
 	if (stay(x, ES_SERVE_stayed_refused) != IS_GONE)
 		run(x);
 }
@@ -233,6 +243,7 @@ static enum step decided(struct es_exchange *x, const struct es_ask_answer *answ
 		if (!strcmp(answer->node, x->serve->self))
 			return serve(x);
 		memcpy(x->node, answer->node, sizeof(x->node));
+		x->tries = 0;
 		x->settle_until_ns = es_clock_now_ns() + settle_ns(&x->client);
 		x->phase = SETTLES;
 		return GOES_ON;
