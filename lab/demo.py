@@ -16,12 +16,13 @@ import sys
 
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
-from earshotlab import Lab, LabError, daemon, families, in_namespace, netns, server, wait_for  # noqa: E402
+from earshotlab import Lab, LabError, daemon, families, in_namespace, netns, server, tls, wait_for  # noqa: E402
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NODES = 3
 FIRST_PORT = 40001
 CONNECTIONS_SHOWN = 9
+HTTPS_REQUESTS = 12
 CONNECTIONS_MAX = 90  # every worker of every node takes its own turns, so it may take some until all have served
 BYPASS_LIMIT = 0.05  # of the body: what an inspecting node may send to the client's network meanwhile
 
@@ -55,7 +56,7 @@ class Demo:
         """Which node inspects this port's connection, by the words of `earshot` on each node."""
         answers = set()
         for node in self.lab.nodes:
-            done = node.exec(["earshot", "--json", "ring", "lookup", self.addresses[port], str(port)])
+            done = node.exec(["earshot", "--json", "ring", "lookup", self.addresses[port], str(port), "--service", "web"])
             answers.add(json.loads(done.stdout)["lookup"]["node"])
         return answers.pop() if len(answers) == 1 else None
 
@@ -190,6 +191,39 @@ class Demo:
                    0 < sent[inspecting, "eth1"][0] < size * BYPASS_LIMIT,
                    f"{inspecting}, which inspects, sent the client its SYN-ACK and {node} one handover message")
 
+    def https(self):
+        self.step("HTTPS: earshot-tls on the ring's node ends TLS and reads the request; the connection moves with its keys.")
+        if not self.lab.options["tls"]:
+            print("           left out: earshot-tls is not installed")
+            return
+        net, digest = self.lab.net, hashlib.sha256(server.file_content("100k", server.FILES["100k"])).hexdigest()
+        with open(self.lab.config_file, "a", encoding="utf-8") as config:
+            config.writelines(f'rule to-{node} {{ service = https  header = "X-To: {node}"  nodes = {node} }}\n' for node in net.nodes)
+        for node in self.lab.nodes:
+            node.exec(["earshot", "reload"])
+        print("           A rule for each node: requests with X-To: n1 go to n1.")
+        authority = os.path.join(tls.directory(self.lab.directory), "ca.pem")
+        body = os.path.join(self.lab.directory, "demo-body")
+        right, placed, moved = 0, 0, []
+        for number in range(1, HTTPS_REQUESTS + 1):
+            target = net.nodes[number % NODES]
+            port, vip = next(self.ports), next(self.vips)
+            client = (net.client_addresses6 if ":" in vip else net.client_addresses)[0]
+            done = self.lab.client_run(
+                ["curl", "-s", "--globoff", "--max-time", "10", "--cacert", authority, "--local-port", str(port), "-D", "-", "-o", body,
+                 "-H", f"X-To: {target}", f"https://{families.in_url(vip)}/100k"], check=False)
+            node = re.search(r"(?im)^x-node: *(\S+)", done.stdout)
+            lookup = {"address": client, "port": port, "service": "https"}
+            reader = self.lab.nodes[0].ask({"command": "ring", "lookup": lookup})["lookup"]["node"]
+            with open(body, "rb") as handle:
+                right += done.returncode == 0 and hashlib.sha256(handle.read()).hexdigest() == digest
+            placed += bool(node) and node[1] == target
+            if node and node[1] != reader:
+                moved.append(f"{reader} -> {node[1]}")
+        self.check(right == HTTPS_REQUESTS, f"{right} of {HTTPS_REQUESTS} requests: certificate verified, SHA-256 right")
+        self.check(placed == HTTPS_REQUESTS and len(moved) > 1, f"{placed} were answered by the node that its rule names, "
+                   f"{len(moved)} of them after another had read them: {', '.join(sorted(set(moved)))}")
+
     def throughput(self):
         self.step("Throughput: wrk, 64 connections at a time, one request each (`./dev bench quick` is thorough).")
         netns.set_sysctls(self.lab.net.client, {"net.ipv4.tcp_tw_reuse": 1})  # or it runs out of ports
@@ -203,7 +237,7 @@ class Demo:
                    f"handed over, {cluster:,.0f}/s = {cluster / max(direct, 1):.2f} x, on these {os.cpu_count()} CPUs")
 
     def run(self):
-        for part in (self.cluster, self.who_does_what, self.client_address, self.bypass, self.throughput):
+        for part in (self.cluster, self.who_does_what, self.client_address, self.bypass, self.https, self.throughput):
             try:
                 part()
             except (LabError, OSError, LookupError, ValueError) as error:
@@ -228,7 +262,9 @@ def main():
     family, why = families.usual()
     if why:
         print(f"IPv4 only: {why}")
-    lab = Lab(arguments.name, NODES, policy="wrr", settings={"inspector.workers": 0}, family=family)
+    with_tls = tls.is_there()
+    settings = {"inspector.workers": 0, **({"https.inspect": "every"} if with_tls else {})}
+    lab = Lab(arguments.name, NODES, policy="wrr", settings=settings, family=family, tls=with_tls)
     lab.up()
     demo = Demo(lab)
     try:

@@ -19,6 +19,11 @@ NAMES = ("www.example.org", "*.www.example.org", "localhost")
 OTHER = ("other.example.org",)
 
 
+def is_there():
+    """Whether the program is installed: the package earshot-lab does not ask for it."""
+    return os.access(os.path.join(daemon.BIN, NAME), os.X_OK)
+
+
 def check():
     """What it takes is there, or LabError."""
     daemon.binary(NAME)
