@@ -14,10 +14,10 @@
 #include "inspector/cluster/content_sync.h"
 #include "inspector/inspect/inspect.h"
 
-#define EVENTS_MAX   16
-#define MESSAGES_MAX 32	       /* of a process, before others have their turn */
-#define ANSWERS_MAX  (1 << 20) /* bytes that may wait for a process */
-#define LOAD_NONE    UINT8_MAX /* there is no room for one more service */
+#define EVENTS_MAX  16
+#define BATCHES_MAX 4	      /* of a process, before others have their turn */
+#define ANSWERS_MAX (1 << 20) /* bytes that may wait for a process */
+#define LOAD_NONE   UINT8_MAX /* there is no room for one more service */
 
 _Static_assert(ES_ASKED_ANSWER_MAX <= ES_ASK_PAGE_MAX, "an answer fits");
 _Static_assert(ES_CONF_SERVICES_MAX < LOAD_NONE, "each service has a number");
@@ -86,8 +86,8 @@ static void begin(struct es_ask_port *p, struct es_asker *asker, uint64_t id, co
 
 /* --- what processes say */
 
-static int answer(const struct es_inspector *in, const struct es_asker *asker, const struct es_ask *ask,
-		  const struct es_asked *asked, char *text, size_t len)
+static void on_question(struct es_ask_port *p, struct es_inspector *in, struct es_asker *asker, uint64_t id,
+			const struct es_question *question)
 {
 	static const enum es_ask_word words[] = {
 		[ES_ASKED_STAY] = ES_ASK_STAY,
@@ -95,34 +95,39 @@ static int answer(const struct es_inspector *in, const struct es_asker *asker, c
 		[ES_ASKED_REJECT] = ES_ASK_REJECT,
 		[ES_ASKED_RESET] = ES_ASK_RESET,
 	};
-	struct es_ask_answer head = {
+	struct es_ask_reply *reply = &p->reply[p->replies++];
+	struct es_asked asked;
+
+	reply->len = es_inspect_asked(in, question, &asked, reply->text);
+	reply->head = (struct es_ask_answer){
 		.magic = ES_ASK_MAGIC,
 		.version = ES_ASK_VERSION,
-		.word = (uint16_t)words[asked->word],
-		.id = ask->id,
+		.word = (uint16_t)words[asked.word],
+		.id = id,
 	};
-	struct iovec iov[] = {{.iov_base = &head, .iov_len = sizeof(head)},
-			      {.iov_base = text, .iov_len = len}};
-	const struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
-
-	if (asked->word == ES_ASKED_MOVE)
-		snprintf(head.node, sizeof(head.node), "%s", in->cluster->conf->nodes[asked->node].name);
-	return sendmsg(asker->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	if (asked.word == ES_ASKED_MOVE)
+		snprintf(reply->head.node, sizeof(reply->head.node), "%s",
+			 in->cluster->conf->nodes[asked.node].name);
+	if (asked.word == ES_ASKED_STAY || asked.word == ES_ASKED_MOVE)
+		begin(p, asker, id, in->cluster->conf, &asked);
 }
 
-static int on_question(struct es_ask_port *p, struct es_inspector *in, struct es_asker *asker,
-		       const struct es_ask *ask, const struct es_question *question)
+/* Returns 0, or -EAGAIN if the process does not take them. */
+static int answer(struct es_ask_port *p, const struct es_asker *asker)
 {
-	char text[ES_ASKED_ANSWER_MAX];
-	struct es_asked asked;
-	size_t len = es_inspect_asked(in, question, &asked, text);
-	int rc = answer(in, asker, ask, &asked, text, len);
+	struct iovec iov[ES_ASK_BATCH][2];
+	struct mmsghdr msgs[ES_ASK_BATCH];
+	int sent;
 
-	if (asked.word == ES_ASKED_STAY || asked.word == ES_ASKED_MOVE)
-		begin(p, asker, ask->id, in->cluster->conf, &asked);
-	if (rc)
-		count(in, ES_WORKER_ask_slow);
-	return rc;
+	for (unsigned int i = 0; i < p->replies; i++) {
+		struct es_ask_reply *reply = &p->reply[i];
+
+		iov[i][0] = (struct iovec){.iov_base = &reply->head, .iov_len = sizeof(reply->head)};
+		iov[i][1] = (struct iovec){.iov_base = reply->text, .iov_len = reply->len};
+		msgs[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = iov[i], .msg_iovlen = 2}};
+	}
+	sent = p->replies ? sendmmsg(asker->fd, msgs, p->replies, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+	return sent == (int)p->replies ? 0 : -EAGAIN;
 }
 
 static void stayed(struct es_inspector *in, struct es_ask_note *note)
@@ -173,8 +178,9 @@ static void on_news(struct es_ask_port *p, struct es_inspector *in, struct es_as
 	}
 }
 
-/* Returns 0, or -errno if the process has to go. */
-static int on_message(struct es_ask_port *p, struct es_inspector *in, struct es_asker *asker, size_t len)
+/* Returns 0, or -EBADMSG. */
+static int on_message(struct es_ask_port *p, struct es_inspector *in, struct es_asker *asker,
+		      const uint8_t *message, size_t len)
 {
 	size_t text_len = len - sizeof(struct es_ask);
 	struct es_question question;
@@ -182,9 +188,9 @@ static int on_message(struct es_ask_port *p, struct es_inspector *in, struct es_
 	struct es_ask ask;
 	int has_text;
 
-	if (len < sizeof(ask) || len > sizeof(p->message))
+	if (len < sizeof(ask) || len > sizeof(p->message[0]))
 		return -EBADMSG;
-	memcpy(&ask, p->message, sizeof(ask));
+	memcpy(&ask, message, sizeof(ask));
 	has_text = ask.kind == ES_ASK_REQUEST || ask.kind == ES_ASK_TAKEN;
 	if (ask.magic != ES_ASK_MAGIC || ask.version != ES_ASK_VERSION || ask.kind > ES_ASK_TAKEN ||
 	    (text_len > 0) != has_text)
@@ -195,14 +201,16 @@ static int on_message(struct es_ask_port *p, struct es_inspector *in, struct es_
 	}
 	question = (struct es_question){
 		.flow = ask.flow,
-		.text = (const char *)p->message + sizeof(ask),
+		.text = (const char *)message + sizeof(ask),
 		.len = text_len,
 		.moves = ask.moves,
 		.is_first = ask.first != 0,
 	};
 	over(p, asker, es_ask_table_find(&asker->in_hand, ask.id));
-	if (ask.kind == ES_ASK_REQUEST)
-		return on_question(p, in, asker, &ask, &question);
+	if (ask.kind == ES_ASK_REQUEST) {
+		on_question(p, in, asker, ask.id, &question);
+		return 0;
+	}
 	es_inspect_taken(in, &question, &asked);
 	begin(p, asker, ask.id, in->cluster->conf, &asked);
 	return 0;
@@ -221,22 +229,41 @@ static void asker_close(struct es_ask_port *p, struct es_asker *asker)
 	atomic_store_explicit(&asker->is_taken, 0, memory_order_release);
 }
 
+/* Returns how many messages there were, or -errno if the process has to go. */
+static int batch_read(struct es_ask_port *p, struct es_inspector *in, struct es_asker *asker)
+{
+	struct iovec iov[ES_ASK_BATCH];
+	struct mmsghdr msgs[ES_ASK_BATCH];
+	int n, rc = 0;
+
+	for (unsigned int i = 0; i < ES_ASK_BATCH; i++) {
+		iov[i] = (struct iovec){.iov_base = p->message[i], .iov_len = sizeof(p->message[i])};
+		msgs[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &iov[i], .msg_iovlen = 1}};
+	}
+	n = recvmmsg(asker->fd, msgs, ES_ASK_BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -ENOTCONN;
+	p->replies = 0;
+	for (int i = 0; i < n && !rc; i++)
+		rc = msgs[i].msg_len ? on_message(p, in, asker, p->message[i], msgs[i].msg_len) : -ENOTCONN;
+	if (!rc)
+		rc = answer(p, asker);
+	return rc ? rc : n;
+}
+
 static void asker_read(struct es_ask_port *p, struct es_inspector *in, struct es_asker *asker)
 {
-	for (int i = 0; i < MESSAGES_MAX; i++) {
-		ssize_t len = recv(asker->fd, p->message, sizeof(p->message), MSG_DONTWAIT | MSG_TRUNC);
-		int rc;
+	int n = ES_ASK_BATCH;
 
-		if (len < 0 && (errno == EAGAIN || errno == EINTR))
-			return;
-		rc = len > 0 ? on_message(p, in, asker, (size_t)len) : -ENOTCONN;
-		if (rc == -EBADMSG)
-			count(in, ES_WORKER_ask_bad);
-		if (rc) {
-			asker_close(p, asker);
-			return;
-		}
-	}
+	/* A batch that is not full was the last one; others have their turn after some. */
+	for (int i = 0; i < BATCHES_MAX && n == ES_ASK_BATCH; i++)
+		n = batch_read(p, in, asker);
+	if (n == -EBADMSG)
+		count(in, ES_WORKER_ask_bad);
+	if (n == -EAGAIN)
+		count(in, ES_WORKER_ask_slow);
+	if (n < 0)
+		asker_close(p, asker);
 }
 
 void es_ask_port_serve(struct es_inspector *in, void *port)

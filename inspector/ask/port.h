@@ -17,6 +17,7 @@ struct es_inspector;
 
 #define ES_ASK_PROCESSES_MAX 64	  /* that ask one worker */
 #define ES_ASK_RESPONSES     4096 /* that wait for the control thread; a power of two */
+#define ES_ASK_BATCH	     8	  /* messages that are read, and answers that are sent, at a time */
 
 /* struct es_asker - a process; @is_taken: the control thread sets it, and the worker clears it */
 struct es_asker {
@@ -32,9 +33,17 @@ struct es_ask_load {
 	_Atomic unsigned long long cost;
 };
 
+/* struct es_ask_reply - an answer that is to be sent; @text, @len: behind it */
+struct es_ask_reply {
+	struct es_ask_answer head;
+	size_t len;
+	char text[ES_ASK_PAGE_MAX];
+};
+
 /**
  * struct es_ask_port - @begun: requests that were begun here so far, but for connections' first ones
  * @written, @taken: of @response, by the worker and by the control thread; what finds no room is lost
+ * @reply: @replies of them, to the process whose messages are in @message
  */
 struct es_ask_port {
 	int epoll_fd;
@@ -44,7 +53,9 @@ struct es_ask_port {
 	_Atomic unsigned int written;
 	_Atomic unsigned int taken;
 	struct es_response_entry response[ES_ASK_RESPONSES];
-	uint8_t message[sizeof(struct es_ask) + ES_ASK_TEXT_MAX + ES_ASK_BODY_MAX];
+	unsigned int replies;
+	struct es_ask_reply reply[ES_ASK_BATCH];
+	uint8_t message[ES_ASK_BATCH][sizeof(struct es_ask) + ES_ASK_TEXT_MAX + ES_ASK_BODY_MAX];
 };
 
 int es_ask_port_init(struct es_ask_port *port);
