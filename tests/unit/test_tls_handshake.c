@@ -6,7 +6,7 @@
  */
 #include "tls_world.h"
 #include <malloc.h>
-#include "inspector/base/wall.h"
+#include "tls/handshake/internal.h"
 
 #define REQUEST "GET / HTTP/1.1\r\nHost: www.a.example\r\n\r\n"
 
@@ -330,6 +330,48 @@ static void test_more_in_the_last_record(void **state)
 	es_tls_context_free(&w.context);
 }
 
+/*
+ * In TLS 1.2 a client may send its Finished in several records, which are numbered as those after them are.
+ * Nothing that it adds to it is part of the handshake.
+ */
+static void test_finished_in_pieces(void **state)
+{
+	for (int has_more = 0; has_more < 2; has_more++) {
+		struct world w = {.context = context_new(0, 2, NULL)};
+		struct wish wish = {.version = TLS1_2_VERSION};
+		struct es_tls_handshake keys = {.context = w.context, .progress = ES_TLS_SHAKEN};
+		uint8_t bytes[2000], text[64] = {};
+		size_t used, len, text_len, at = 0, next = 0;
+
+		assert_int_equal(es_tls_handshake_new(w.context, &w.handshake), 0);
+		client_new(&w, &wish);
+		SSL_do_handshake(w.client);
+		to_server(&w);
+		to_client(&w);
+		SSL_do_handshake(w.client);
+		len = (size_t)BIO_read(SSL_get_wbio(w.client), bytes, sizeof(bytes));
+		for (; next < len; next += 5 + (size_t)(bytes[next + 3] << 8 | bytes[next + 4]))
+			at = next;
+		keys.ssl = w.client;
+		SSL_set_verify_result(w.client, X509_V_OK);
+		assert_int_equal(es_tls_handshake_state(&keys, &w.state), 0);
+		assert_int_equal(open_record(&w.state, bytes + at, len - at, text, &text_len), 22);
+		assert_int_equal(text_len, 16);
+		w.state.server = w.state.client;
+		w.state.server.number = 0;
+		at += seal_record(&w.state, 22, text, 1, bytes + at);
+		at += seal_record(&w.state, 22, text + 1, 15 + 4 * (size_t)has_more, bytes + at);
+		assert_int_equal(es_tls_handshake_step(w.handshake, bytes, at, &used),
+				 has_more ? ES_TLS_SHAKE_BAD : ES_TLS_SHAKEN);
+		assert_int_equal(es_tls_handshake_state(w.handshake, &w.state), has_more ? -EPROTO : 0);
+		if (!has_more)
+			assert_int_equal(w.state.client.number, 2);
+		part(&w);
+		es_tls_context_free(&w.context);
+	}
+	(void)state;
+}
+
 static void test_short_records(void **state)
 {
 	struct world w = {.context = context_new(0, 2, NULL)};
@@ -433,11 +475,17 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tls12),		cmocka_unit_test(test_tls13),
-		cmocka_unit_test(test_kinds_of_keys),	cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_no_tls),		cmocka_unit_test(test_more_in_the_last_record),
-		cmocka_unit_test(test_short_records),	cmocka_unit_test(test_clients),
-		cmocka_unit_test(test_context_is_kept), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_tls12),
+		cmocka_unit_test(test_tls13),
+		cmocka_unit_test(test_kinds_of_keys),
+		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_no_tls),
+		cmocka_unit_test(test_more_in_the_last_record),
+		cmocka_unit_test(test_finished_in_pieces),
+		cmocka_unit_test(test_short_records),
+		cmocka_unit_test(test_clients),
+		cmocka_unit_test(test_context_is_kept),
+		cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, remove_files);
