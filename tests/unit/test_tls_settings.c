@@ -57,16 +57,22 @@ static struct es_tls_certificate files_of(const char *name, const char *ocsp)
 	return (struct es_tls_certificate){certificate, key, ocsp ? made_path(ocsp) : NULL};
 }
 
+static int is_wildcard_last;
+
 /* Contexts of the tests have these certificates, and the settings that they want else. */
 static struct es_tls_context *context_new(const struct es_tls_settings *wanted)
 {
-	const struct es_tls_certificate certificates[] = {files_of("a_ec", "late.ocsp"),
-							  files_of("b_wild", "b_wild.ocsp"),
-							  files_of("b_www", NULL), files_of("a_rsa", NULL)};
+	struct es_tls_certificate certificates[] = {files_of("a_ec", "late.ocsp"),
+						    files_of("b_wild", "b_wild.ocsp"),
+						    files_of("b_www", NULL), files_of("a_rsa", NULL)};
 	struct es_tls_settings settings = *wanted;
 	struct es_tls_context *context;
 	struct es_conf_error err = {};
 
+	if (is_wildcard_last) {
+		certificates[1] = files_of("b_www", NULL);
+		certificates[2] = files_of("b_wild", "b_wild.ocsp");
+	}
 	settings.certificates = certificates;
 	settings.certificate_count = 4;
 	if (es_tls_context_new(&settings, &context, &err))
@@ -101,18 +107,23 @@ static void test_names(void **state)
 		{"x.www.b.example", NULL, &a_ec},
 		{"b.example", NULL, &a_ec},
 	};
-	struct world w = {.context = context_new(&(struct es_tls_settings){})};
+	static struct world w;
 
 	(void)state;
-	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++)
-		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-			struct wish wish = {
-				.version = version, .name = cases[i].name, .sigalgs = cases[i].sigalgs};
+	for (int i = 0; i < 4; i++) {
+		is_wildcard_last = i / 2;
+		w.context = context_new(&(struct es_tls_settings){});
+		for (size_t j = 0; j < sizeof(cases) / sizeof(cases[0]); j++) {
+			struct wish wish = {.version = i % 2 ? TLS1_3_VERSION : TLS1_2_VERSION,
+					    .name = cases[j].name,
+					    .sigalgs = cases[j].sigalgs};
 
-			shown(&w, &wish, cases[i].pair);
+			shown(&w, &wish, cases[j].pair);
 			part(&w);
 		}
-	es_tls_context_free(&w.context);
+		es_tls_context_free(&w.context);
+	}
+	is_wildcard_last = 0;
 }
 
 /* Nobody's server is called so. */
