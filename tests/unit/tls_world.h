@@ -163,6 +163,7 @@ static inline void shake(struct world *w, const struct wish *wish)
 static inline void part(struct world *w)
 {
 	es_tls_handshake_free(&w->handshake);
+	SSL_set_shutdown(w->client, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN); /* or it would not resume */
 	SSL_free(w->client);
 	SSL_CTX_free(w->client_context);
 	w->client = NULL;

@@ -100,10 +100,11 @@ static __attribute__((destructor)) void forget_method(void)
 
 static int make_method(void)
 {
-	int index = BIO_get_new_index();
+	int index;
 
 	if (method)
 		return 0;
+	index = BIO_get_new_index();
 	method = index < 0 ? NULL : BIO_meth_new(index | BIO_TYPE_SOURCE_SINK, "earshot-tls");
 	if (!method)
 		return -1;
