@@ -48,17 +48,13 @@ struct place {
 	unsigned int port;
 };
 
-/*
- * The netfilter datapath leads no connection to a loopback address, nor to the one that earshot-tls has
- * connections by already (netfilter/node/program_name.h).
- */
+/* The netfilter datapath leads no connection to a loopback address (netfilter/node/program_name.h). */
 static const struct es_addr *server_of(const struct es_check *check, unsigned int service,
 				       unsigned int family, struct es_addr *own)
 {
 	const struct es_addr *server = es_conf_server_of(&check->conf->services[service], family);
 
-	if (!server || check->facts->datapath != ES_DATAPATH_NETFILTER ||
-	    (!es_addr_is_loopback(server) && !check->conf->services[service].tls.line))
+	if (!server || check->facts->datapath != ES_DATAPATH_NETFILTER || !es_addr_is_loopback(server))
 		return server;
 	*own = es_nf_translation_address((int)family, service);
 	return own;

@@ -52,9 +52,6 @@ static const struct es_conf_service *server_at(const struct es_conf *conf,
  */
 static int service_lacks(const struct es_conf *conf, const struct es_conf_service *service, struct lack *lack)
 {
-	/* earshot-tls has one of earshotd's own, as if it listened on a loopback address. */
-	if (service->tls.line)
-		return 0;
 	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
 		const struct es_addr *server = es_conf_server_of(service, family);
 		const struct es_conf_service *other;

@@ -7,20 +7,6 @@
 #include "netfilter/node/program_name.h"
 #include "netfilter/rules/translation.h"
 
-/*
- * Has the server no address at which only its connections are? No packet from a wire may be for a loopback
- * address. And where the program itself is the server, so that one of its kind takes what others hand over,
- * the address has the connections that it has accepted. A server that listens on all addresses also has the
- * one that it gets instead.
- */
-static int es_nf_program_is_nowhere(const struct es_service_entry *service, const struct es_addr *server,
-				    int is_v6)
-{
-	return es_addr_is_loopback(server) ||
-	       (service->server_port == service->port &&
-		es_addr_equal(server, is_v6 ? &service->address6 : &service->address));
-}
-
 int es_nf_program_socket(const struct es_config *config, unsigned int service, const struct es_flow *flow,
 			 struct es_flow *ret_socket)
 {
@@ -30,9 +16,12 @@ int es_nf_program_socket(const struct es_config *config, unsigned int service, c
 	if (!server)
 		return 0;
 	*ret_socket = *flow;
-	ret_socket->service = es_nf_program_is_nowhere(&config->service[service], server, is_v6)
-				      ? es_nf_translation_address(is_v6, service)
-				      : *server;
+	/*
+	 * No packet from a wire may be for a loopback address. A server that listens on all addresses has
+	 * this one.
+	 */
+	ret_socket->service =
+		es_addr_is_loopback(server) ? es_nf_translation_address(is_v6, service) : *server;
 	ret_socket->service_port = config->service[service].server_port;
 	return 1;
 }

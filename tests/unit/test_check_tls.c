@@ -195,7 +195,7 @@ static void test_server(void **state)
 	listener = -1;
 }
 
-/* The netfilter datapath cannot give earshot-tls connections by the name of those that it has accepted. */
+/* One listener, on the service's own address, is for clients and for what other nodes hand over. */
 static void test_listen(void **state)
 {
 	struct es_conf_service *service = &conf->services[0];
@@ -203,14 +203,13 @@ static void test_listen(void **state)
 	(void)state;
 	service->server_address = service->address;
 	service->server_port = service->port;
-	look();
-	assert_int_equal(finding("server.listen")->severity, ES_CHECK_OK);
 	facts.listeners[0].address = service->address;
 	facts.datapath = ES_DATAPATH_NETFILTER;
+	look();
+	assert_int_equal(finding("server.listen")->severity, ES_CHECK_OK);
+	facts.listeners[0].port = 1;
 	run_again();
 	assert_int_equal(finding("server.listen")->severity, ES_CHECK_ERROR);
-	assert_non_null(strstr(finding("server.listen")->found,
-			       "service web: nothing listens on 169.254.69.1 port 80"));
 	assert_non_null(strstr(finding("server.listen")->action, "earshot-tls"));
 }
 

@@ -98,32 +98,6 @@ static void test_where_the_server_is(void **state)
 	assert_int_equal(es_nf_program_socket(&w->config, 0, &flow, &socket), 0);
 }
 
-/*
- * A program that hands over to others of its kind: their connections must not have the name of those that it
- * accepts itself. On another port of the service's address, there are no others.
- */
-static void test_the_program_is_the_server(void **state)
-{
-	struct world *w = world_of(state);
-	struct es_service_entry *service = &w->config.service[0];
-	const struct es_flow flow = the_flow();
-	const struct es_addr own = es_nf_translation_address(are.clients_v6, 0);
-	struct es_flow socket, found;
-
-	service->server = service->address;
-	service->server6 = service->address6;
-	service->server_port = service->port;
-	assert_int_equal(es_nf_program_socket(&w->config, 0, &flow, &socket), 1);
-	assert_memory_equal(&socket.service, &own, sizeof(own));
-	assert_int_equal(socket.service_port, service->port);
-	assert_int_equal(es_nf_program_flow(&w->config, &socket, &found), 0);
-	assert_true(es_flow_equal(&found, &flow));
-	assert_int_equal(es_nf_program_flow(&w->config, &flow, &found), -1);
-	service->server_port = es_htons(SERVER_PORT);
-	assert_int_equal(es_nf_program_socket(&w->config, 0, &flow, &socket), 1);
-	assert_memory_equal(&socket.service, &flow.service, sizeof(own));
-}
-
 static void test_whose_socket_it_is(void **state)
 {
 	struct world *w = world_of(state);
@@ -412,7 +386,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EACH(test_nobody_serves_it),
 		EACH(test_where_the_server_is),
-		EACH(test_the_program_is_the_server),
 		EACH(test_whose_socket_it_is),
 		EACH(test_handed_over),
 		EACH(test_a_promise_is_kept),
