@@ -238,6 +238,21 @@ static void check_server(struct es_check *check)
 		es_check_ok(check, "the servers behind earshot-tls accept connections");
 }
 
+static void check_group(struct es_check *check)
+{
+	if (has_none(check))
+		return;
+	if (!check->conf->inspector.program_group[0])
+		es_check_warning(
+			check,
+			es_check_action("inspector { program_group = earshot-tls } in %s, and a restart",
+					check->conf->path),
+			"no program_group: the daemon's sockets are root's only");
+	else
+		es_check_ok(check, "programs of the group %s may ask the daemon",
+			    check->conf->inspector.program_group);
+}
+
 static const struct es_check_item items[] = {
 	{"certificate", "earshot-tls cannot serve with it, or goes on with the one before.",
 	 check_certificate},
@@ -247,6 +262,8 @@ static const struct es_check_item items[] = {
 	{"strength", "Clients refuse it.", check_strength},
 	{"names", "Clients that ask for such a name are shown a certificate for another one.", check_names},
 	{"server", "earshot-tls answers 502 to whatever this node serves.", check_server},
+	{"group", "earshot-tls may not ask the daemon then, and serves each request where it arrives.",
+	 check_group},
 	{NULL, NULL, NULL},
 };
 

@@ -43,6 +43,7 @@ static int begin(void **state)
 	struct es_conf_tls *tls;
 	int rc = setup(state);
 
+	strcpy(conf->inspector.program_group, "earshot-tls");
 	tls = &conf->services[0].tls;
 	tls->line = 1;
 	tls->certificate_count = 1;
@@ -195,6 +196,13 @@ static void test_server(void **state)
 	listener = -1;
 }
 
+static void test_group(void **state)
+{
+	(void)state;
+	conf->inspector.program_group[0] = 0;
+	expect_now("tls.group", ES_CHECK_WARNING, "no program_group");
+}
+
 /* One listener, on the service's own address, is for clients and for what other nodes hand over. */
 static void test_listen(void **state)
 {
@@ -229,7 +237,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		OWN(test_right), OWN(test_files),  OWN(test_expiry), OWN(test_strength),
-		OWN(test_names), OWN(test_server), OWN(test_listen),
+		OWN(test_names), OWN(test_server), OWN(test_listen), OWN(test_group),
 	};
 
 	return cmocka_run_group_tests(tests, group_begin, group_end);
