@@ -54,13 +54,14 @@ class Packages:
 
 
 def _environment(directory, options):
-    """ccache, if `./dev check` uses it, takes paths in the packages' source for relative ones."""
+    """ccache, if `./dev check` uses it, takes paths in the packages' source for relative ones: the tree that is tested has been
+    compiled with the same flags, and a warning is an error there, too."""
     return {**os.environ, "DEB_BUILD_OPTIONS": options, "CCACHE_BASEDIR": os.path.join(directory, "source")}
 
 
 def build(directory):
     """Version N."""
-    run(os.path.join(SOURCE, "cmake/packages.sh"), directory, env=_environment(directory, "noautodbgsym"))
+    run(os.path.join(SOURCE, "cmake/packages.sh"), directory, env=_environment(directory, "noautodbgsym werror"))
     return Packages(directory, version_of(os.path.join(SOURCE, "CMakeLists.txt")))
 
 
@@ -81,7 +82,7 @@ def build_next(packages):
         path = os.path.join(source, stamp)
         shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
     run("dpkg-buildpackage", "-b", "-uc", "-us", "-nc", cwd=source,
-        env=_environment(packages.directory, f"noautodbgsym nocheck parallel={os.cpu_count()}"))
+        env=_environment(packages.directory, f"noautodbgsym werror nocheck parallel={os.cpu_count()}"))
     directory = os.path.join(packages.directory, "next")
     os.makedirs(directory, exist_ok=True)
     for path in glob.glob(f"{packages.directory}/*_{version}_*.deb"):
