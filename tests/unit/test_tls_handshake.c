@@ -445,7 +445,9 @@ static void test_context_is_kept(void **state)
 #define MANY 10000
 #endif
 
-/* glibc counts what it keeps for itself, 7 pieces of each of 64 sizes; 32 bytes left by each would be more. */
+/*
+ * glibc counts what it keeps for itself, 7 pieces of each of 64 sizes; 32 bytes left by each would be more.
+ */
 #define LEFT_MAX 262144
 
 /* Many handshakes leave nothing. */
