@@ -58,7 +58,7 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 	ret->self_address = conf->nodes[cluster->self].address;
 	ret->service_count = conf->service_count;
 	for (unsigned int i = 0; i < conf->service_count; i++) {
-		int is_layer4 = es_route_is_unread(cluster, i);
+		int is_layer4 = es_route_is_layer4(cluster, i);
 
 		ret->service[i].address = conf->services[i].address;
 		ret->service[i].address6 = conf->services[i].address6;

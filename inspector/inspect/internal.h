@@ -49,7 +49,7 @@ static inline int es_inspect_is_new(unsigned int flow)
 /* es_inspect_is_layer4() - can nobody see in packets what clients send to @service? */
 static inline int es_inspect_is_layer4(const struct es_inspector *in, unsigned int service)
 {
-	return service < in->cluster->conf->service_count && es_route_is_unread(in->cluster, service);
+	return service < in->cluster->conf->service_count && es_route_is_layer4(in->cluster, service);
 }
 
 /* es_inspect_is_poison() - has this packet's request, or one with the same bytes, ended a daemon? */

@@ -426,11 +426,6 @@ void es_route_weigh(struct es_router *router, unsigned int service, struct es_re
 	es_rules_weigh(router->rules, service, router->cluster->urls[service], request, &view);
 }
 
-int es_route_is_unread(const struct es_cluster *cluster, unsigned int service)
-{
-	return cluster->conf->services[service].tls.line || es_route_is_layer4(cluster, service);
-}
-
 int es_route_layer4(struct es_router *router, unsigned int service, const struct es_request_view *request,
 		    unsigned long long now_ns, struct es_explain *explain)
 {

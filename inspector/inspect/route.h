@@ -87,12 +87,6 @@ void es_route_weigh(struct es_router *router, unsigned int service, struct es_re
  */
 int es_route_is_layer4(const struct es_cluster *cluster, unsigned int service);
 
-/*
- * es_route_is_unread() - can nobody see in packets what clients send to @service? So it is of layer 4, and of
- * TLS that ends at earshot-tls, which asks es_route() about the requests itself.
- */
-int es_route_is_unread(const struct es_cluster *cluster, unsigned int service);
-
 /**
  * es_route_layer4() - the node for a connection that nobody reads
  * By its client's address, if a rule says so, else by its own place on the ring. Returns the node, or -1.

@@ -119,9 +119,9 @@ static void test_tls(void **state)
 	es_node_set_add(&conf->rules[0].nodes, 2);
 	strcpy(conf->rules[0].name, "/there/");
 	router = router_new(&es_policy_wrr, c, 0);
-	assert_int_equal(es_route_is_unread(c, 0), 0);
+	assert_int_equal(es_route_is_layer4(c, 0), 0);
 	conf->services[0].tls.line = 1;
-	assert_int_equal(es_route_is_unread(c, 0), 1);
+	assert_int_equal(es_route_is_layer4(c, 0), 1);
 	for (unsigned int i = 0; i < 3; i++) {
 		assert_int_equal(route(router, "/there/x", 1, 0), 2);
 		nodes |= 1u << route(router, "/x", 1, 0);
