@@ -25,9 +25,30 @@ def _missing(config):
 LEAVES_OUT = {"bpf": {"netfilter"}, "module": {"bpf", "netfilter"}, "netfilter": {"no_netfilter"}}
 
 
+def pytest_addoption(parser):
+    parser.addoption("--each-value", action="store_true", help="of a test with several parameters, not each combination: as few "
+                     "as have each value of each parameter once")
+
+
+def combinations(items):
+    """Those of one test that --each-value leaves out."""
+    values = {item: {(name, repr(value)) for name, value in item.callspec.params.items()} for item in items}
+    missing = set().union(*values.values())
+    while missing:
+        best = max(values, key=lambda item: len(values[item] & missing))
+        missing -= values.pop(best)
+    return set(values)
+
+
 def pytest_collection_modifyitems(config, items):
     datapath = config.getoption("datapath")
     left_out = {item for item in items if LEAVES_OUT[datapath] & {mark.name for mark in item.iter_markers()}}
+    if config.getoption("each_value"):
+        tests = {}
+        for item in items:
+            if hasattr(item, "callspec") and item not in left_out:
+                tests.setdefault((item.parent, item.originalname), []).append(item)
+        left_out.update(*map(combinations, tests.values()))
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=list(left_out))
 

@@ -26,7 +26,7 @@ PACKETS = "." if FULL else """
     test_lease.py::TestGoesOn test_lease_unproven.py::TestEnd test_load.py::TestActive
     test_connection.py test_program.py::test_handover test_program.py::test_lost_messages test_program.py::test_there_and_back
     """
-ONCE = "" if FULL else '-k "not v6 or test_v6"'
+ONCE = "" if FULL else '--each-value -k "not v6 or test_v6"'
 
 
 def test_packets(kernel, tmp_path):
