@@ -58,6 +58,18 @@ static inline struct es_nf_program_note *es_nf_program_note_find(struct es_nf_pr
 	return (struct es_nf_program_note *)0;
 }
 
+/* es_nf_program_note_has_room() - could another one of this flow hash be noted? */
+static inline int es_nf_program_note_has_room(struct es_nf_program_note_set *sets, __u64 flow_hash,
+					      __u32 now_ms)
+{
+	const struct es_nf_program_note_set *set = es_nf_program_note_set(sets, flow_hash);
+
+	for (int i = 0; i < ES_NF_PROGRAM_NOTE_WAYS; i++)
+		if (!set->way[i].id || now_ms - set->way[i].at_ms >= ES_NF_PROGRAM_NOTE_MS)
+			return 1;
+	return 0;
+}
+
 /**
  * es_nf_program_note_put() - note a handover, in place of an older one of the same bytes
  * Returns its place; NULL: there is no room, so neither may a socket be made nor a promise be given.

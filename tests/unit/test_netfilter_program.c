@@ -333,7 +333,7 @@ static void test_no_room_for_what_is_not_proven(void **state)
 	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), ES_PROGRAM_ANSWER_CANCELLED);
 }
 
-/* A connection that cannot be remembered is neither made nor promised. */
+/* A connection that cannot be remembered is neither made nor promised, and that is said when it is asked about. */
 static void test_no_room(void **state)
 {
 	struct world *w = world_of(state);
@@ -342,10 +342,12 @@ static void test_no_room(void **state)
 
 	for (int i = 0; i < ES_NF_PROGRAM_NOTE_WAYS; i++)
 		set->way[i] = (struct es_nf_program_note){.id = 1, .at_ms = es_ns_to_ms(NOW_NS)};
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_FULL);
 	put_connection(w, ID);
 	assert_int_equal(w->rebuilt.count, 0);
 	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), 0);
 	set->way[3].at_ms -= ES_NF_PROGRAM_NOTE_MS;
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_READY);
 	put_connection(w, ID);
 	assert_int_equal(w->rebuilt.count, 1);
 }
