@@ -197,7 +197,7 @@ void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *fr
 		v.noted_source = (__u8)note->source;
 		v.noted_cancelled = note->is_cancelled;
 	}
-	/* Of a connection that has come here often in a minute: said before its sender lets go of it. */
+	/* It has come here often in a minute: that is said before its sender lets go of it. */
 	if (!note && v.kind == ES_HANDOVER_ASK &&
 	    !es_nf_program_note_has_room(node->memory.programs, in.flow_hash, es_ns_to_ms(node->now_ns)))
 		v.accept_full = 1;

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import random
+import signal
 import socket
 import ssl
 import subprocess
@@ -13,7 +14,7 @@ import time
 import pytest
 
 from cluster import secure as cluster
-from earshotlab import tls, wait_for
+from earshotlab import families, probe, server, tls, wait_for
 from web import raw, secure
 from web.backend import content
 from web.reader import sha256
@@ -75,7 +76,7 @@ def test_curl(lab, version):
     with open(body, "wb") as out:
         out.write(random.Random(1).randbytes(20 << 20))
     base = ["curl", "-sS", "--max-time", "60", "--cacert", f"{tls.directory(lab.directory)}/ca.pem", "--tls-max", version]
-    url = f"https://{lab.net.vip}"
+    url = f"https://{families.in_url(lab.net.vip)}"
     done = lab.client.exec([*base, "-H", "Expect:", "--data-binary", f"@{body}", f"{url}/upload"])
     with open(body, "rb") as sent:
         assert done.stdout == sha256(sent.read())
@@ -255,11 +256,81 @@ def test_bad_chunks(lab, how):
 
 def test_told(lab):
     """What the server behind is told, and that clients cannot lie about it."""
-    response = ask(lab, "/head", X_Forwarded_For="6.6.6.6", X_Real_IP="6.6.6.6", Forwarded="for=6.6.6.6", X_FORWARDED_PROTO="http",
-                   X_Mine="stays")
+    sock, reader = cluster.connect(lab)
+    with sock:
+        sock.sendall(raw.head("/head", X_Forwarded_For="6.6.6.6", X_Real_IP="6.6.6.6", Forwarded="for=6.6.6.6", X_FORWARDED_PROTO="http",
+                              X_Mine="stays"))
+        response, address = reader.response(), sock.getsockname()[0]
     told = json.loads(response.text)
-    assert told["x-forwarded-for"] == lab.net.client_address and told["x-forwarded-proto"] == "https"
+    assert told["x-forwarded-for"] == address and told["x-forwarded-proto"] == "https"
     assert "6.6.6.6" not in response.text.decode() and told["x-mine"] == "stays" and told["host"] == raw.HOST
+
+
+@pytest.fixture(name="other_files")
+def _other_files(lab):
+    """change(TEXT, BY): another configuration for all earshot-tls; undone in the end."""
+    with open(lab.config_file, encoding="utf-8") as handle:
+        before = handle.read()
+
+    def write(text):
+        with open(lab.config_file, "w", encoding="utf-8") as handle:
+            handle.write(text)
+        for node in lab.nodes:
+            said = cluster.log_of(lab, node.name).count("reloaded")
+            os.kill(lab.pid(node.name, tls.NAME), signal.SIGHUP)
+            wait_for(lambda node=node, said=said: cluster.log_of(lab, node.name).count("reloaded") > said, "the reload")
+
+    def change(text, by):
+        assert text in before
+        write(before.replace(text, by))
+
+    yield change
+    write(before)
+
+
+def test_client_certificate(lab, other_files):
+    """One that the authority has issued is verified, and told; without one, or with another's, there is no connection."""
+    place = tls.directory(lab.directory)
+    tls.make_certificate(place, "client", ["client"], more=["-addext", "extendedKeyUsage=clientAuth"])
+    other_files("tls {", f"tls {{ client_ca = {place}/ca.pem ")
+    for version in VERSIONS:
+        response = ask(lab, "/head", secure.context(lab, version, certificate=f"{place}/client"))
+        digest = lab.client.exec(["openssl", "x509", "-in", f"{place}/client.pem", "-noout", "-fingerprint", "-sha256"]).stdout
+        assert json.loads(response.text)["x-ssl-client-sha256"].upper() == digest.partition("=")[2].strip().replace(":", "")
+        with pytest.raises((ssl.SSLError, ConnectionResetError)):
+            ask(lab, "/head", secure.context(lab, version))
+
+
+@pytest.mark.parametrize("tell", ["x-forwarded", "forwarded", "nothing"])
+def test_tell(lab, other_files, tell):
+    """What is told instead, and what then is not."""
+    other_files("tls {", f"tls {{ tell = {tell} ")
+    told = json.loads(ask(lab, "/head", X_Forwarded_For="6.6.6.6").text)
+    assert ("x-forwarded-for" in told, "forwarded" in told) == (tell == "x-forwarded", tell == "forwarded")
+    assert "6.6.6.6" not in str(told)
+
+
+def test_proxy_protocol(lab, other_files):
+    """nginx on a UNIX socket hears of the client by the PROXY protocol: of each, with all of its requests."""
+    path = os.path.join(lab.directory, "proxy.sock")
+    place = os.path.join(lab.directory, "proxy")
+    os.makedirs(place, exist_ok=True)
+    lab.node("n1").popen(server.nginx(place, f"""
+        access_log off;
+        server {{
+            listen unix:{path} proxy_protocol;
+            location / {{ return 200 "$proxy_protocol_addr $proxy_protocol_port"; }}
+        }}""", "proxy"))  # all nodes reach it
+    wait_for(lambda: probe.connects(path), "nginx")
+    other_files(f'server = "{cluster.BEHIND}"', f'tell = proxy server = "unix:{path}"')
+    for _ in range(9):
+        connections = [cluster.connect(lab) for _ in range(2)]
+        for _ in range(3):
+            for sock, reader in connections:
+                sock.sendall(raw.head("/"))
+                assert reader.response().text.decode() == "{} {}".format(*sock.getsockname())
+        for sock, _ in connections:
+            sock.close()
 
 
 def test_names(lab):
@@ -287,7 +358,7 @@ def test_resumed(lab, version):
 
 def test_key_update(lab):
     """KeyUpdates of both kinds between requests, and within a head."""
-    child = lab.client.popen(["openssl", "s_client", "-tls1_3", "-crlf", "-connect", f"{lab.net.vip}:{tls.PORT}"],
+    child = lab.client.popen(["openssl", "s_client", "-tls1_3", "-crlf", "-connect", f"{families.in_url(lab.net.vip)}:{tls.PORT}"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=False)
     os.set_blocking(child.stdout.fileno(), False)
     seen = b""

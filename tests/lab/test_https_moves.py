@@ -14,7 +14,7 @@ import pytest
 
 from cluster import secure as cluster
 from cluster.secure import ALL
-from earshotlab import tls, wait_for
+from earshotlab import families, tls, wait_for
 from web import raw, secure
 from web.backend import content
 from web.reader import sha256
@@ -100,7 +100,7 @@ def test_suites(lab, suite, moves):
     argv = ["curl", "-sS", "--tls13-ciphers", suite, "--cacert", ca]
     for number, node in zip(range(MOVES), round_trip()):
         argv += ["--next"] * bool(number) + ["-sS", "--max-time", "10", "--tls13-ciphers", suite, "--cacert", ca, "-H", f"X-To: {node}",
-                                             "-o", f"{lab.directory}/out{number}", f"https://{lab.net.vip}/len/{number}123"]
+                                             "-o", f"{lab.directory}/out{number}", f"https://{families.in_url(lab.net.vip)}/len/{number}123"]
     lab.client.exec(argv)
     for number in range(MOVES):
         with open(f"{lab.directory}/out{number}", "rb") as got:
@@ -256,7 +256,7 @@ def test_replayed(lab):
 
 
 def test_asks_nobody(lab, how):
-    """Without its daemon a node serves what it has."""
+    """Where the daemon does not answer, a node serves what it has. (With netfilter it gets no packet then: the daemon is the datapath.)"""
     lab.node("n1").signal("earshotd", signal.SIGSTOP)
     try:
         for _ in range(6):
@@ -397,5 +397,5 @@ def test_wrk(lab, moves):
     script = f"{lab.directory}/nodes.lua"
     with open(script, "w", encoding="ascii") as out:
         out.write('local i = 0\nrequest = function() i = i + 1 return wrk.format("GET", "/len/1000", {["X-To"] = "n" .. i % 3 + 1}) end\n')
-    done = lab.client.exec(["wrk", "-t1", "-c8", "-d3s", "--timeout", "10s", "-s", script, f"https://{lab.net.vip}/"])
+    done = lab.client.exec(["wrk", "-t1", "-c8", "-d3s", "--timeout", "10s", "-s", script, f"https://{families.in_url(lab.net.vip)}/"])
     assert "Socket errors" not in done.stdout and "Non-2xx" not in done.stdout, done.stdout

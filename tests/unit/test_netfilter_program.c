@@ -333,7 +333,7 @@ static void test_no_room_for_what_is_not_proven(void **state)
 	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), ES_PROGRAM_ANSWER_CANCELLED);
 }
 
-/* A connection that cannot be remembered is neither made nor promised, and that is said when it is asked about. */
+/* A connection that cannot be remembered is neither made nor promised; a question about it is told so. */
 static void test_no_room(void **state)
 {
 	struct world *w = world_of(state);

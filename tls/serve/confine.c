@@ -50,7 +50,6 @@ static const int allowed[] = {
 	SCMP_SYS(brk),
 	SCMP_SYS(madvise),
 	SCMP_SYS(mlock),
-	SCMP_SYS(mmap),
 	SCMP_SYS(mremap),
 	SCMP_SYS(munlock),
 	SCMP_SYS(munmap),
@@ -154,6 +153,7 @@ static int filter(void)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	static const int families[] = {AF_UNIX, AF_INET, AF_INET6};
+	static const int maps[] = {SCMP_SYS(mmap), SCMP_SYS(mprotect)};
 	int rc = ctx ? 0 : -ENOMEM;
 
 	for (size_t i = 0; !rc && i < sizeof(allowed) / sizeof(allowed[0]); i++)
@@ -161,9 +161,9 @@ static int filter(void)
 	for (size_t i = 0; !rc && i < sizeof(families) / sizeof(families[0]); i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
 				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
-	/* Memory is either written or executed. */
-	if (!rc)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+	/* No memory becomes code. */
+	for (size_t i = 0; !rc && i < sizeof(maps) / sizeof(maps[0]); i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, maps[i], 1,
 				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	for (size_t i = 0; !rc && i < sizeof(deadly) / sizeof(deadly[0]); i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_KILL_PROCESS, deadly[i], 0);

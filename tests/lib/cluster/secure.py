@@ -15,7 +15,7 @@ ALL = ["n1", "n2", "n3"]
 
 def lab_of(settings=None, **keywords):
     """A lab with earshot-tls in front of web/backend.py; start_backends() is the caller's."""
-    return Lab(**{"nodes": 3, "family": "4", "tls": True, **keywords},
+    return Lab(**{"nodes": 3, "tls": True, **keywords},
                settings={"tls.server": BEHIND, "tls.workers": 2, **(settings or {})})
 
 

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A client's connection in earshot-tls: where a request begins in its records, and that another process goes on
+ * from there, however the bytes were cut.
+ */
+#include "cmocka_all.h"
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/base/wall.h"
+#include "tls/serve/client.h"
+#include "tls_peers.h"
+
+#define LINES 60
+
+struct world {
+	struct es_serve serve;
+	struct es_serve_service service;
+	struct es_serve_counters counters;
+	struct es_tls_seal_keys seal;
+	struct es_client client;
+	int far; /* the other end of its socket */
+	unsigned int seed;
+};
+
+static unsigned int any(struct world *w, unsigned int below)
+{
+	w->seed = w->seed * 1103515245 + 12345;
+	return (w->seed >> 16) % below;
+}
+
+static const struct es_flow flow = {.client_port = 1, .service_port = 2};
+
+static void nothing(void *ctx)
+{
+	(void)ctx;
+}
+
+/* A connection arrives with these bytes in front. */
+static void arrive(struct world *w, const uint8_t *bytes, size_t len)
+{
+	int fds[2], room = 1 << 20;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	w->far = fds[0];
+	es_client_init(&w->client, &w->serve, &w->service, fds[1], &flow);
+	w->client.changed = w->client.expired = nothing;
+	assert_int_equal(write(w->far, bytes, len), (ssize_t)len);
+}
+
+static void begin(struct world *w, struct peers *p)
+{
+	uint8_t pack[ES_TLS_SEALED_BYTES + 2] = {};
+
+	assert_int_equal(es_tls_seal(w->serve.seal, &flow, "n1", es_wall_ns(), &p->state, pack), 0);
+	arrive(w, pack, sizeof(pack));
+	es_client_shake(&w->client);
+	assert_int_equal(w->client.phase, ES_CLIENT_OPEN);
+}
+
+static void leave(struct world *w)
+{
+	close(w->far);
+	es_client_fini(&w->client, 0);
+}
+
+static void set_up(struct world *w, unsigned int seed)
+{
+	*w = (struct world){.seed = seed, .seal = {.count = 1, .id = {1}}};
+	w->serve.loop = ev_loop_new(EVFLAG_AUTO);
+	w->serve.self = "n1";
+	w->serve.seal = &w->seal;
+	w->serve.taken = es_tls_taken_new(0);
+	w->serve.counters = &w->counters;
+}
+
+static void tear_down(struct world *w)
+{
+	es_tls_taken_free(&w->serve.taken);
+	ev_loop_destroy(w->serve.loop);
+}
+
+/* The connection moves to another process of the same name, with all that has not been read yet. */
+static void move(struct world *w)
+{
+	uint8_t bytes[1 << 18];
+	const uint8_t *kept;
+	size_t kept_len = es_client_kept(&w->client, &kept);
+	long len = es_client_pack(&w->client, "n1", bytes);
+	ssize_t unread;
+
+	assert_true(len > 0);
+	memcpy(bytes + len, kept, kept_len);
+	len += (long)kept_len;
+	unread = recv(w->client.fd, bytes + len, sizeof(bytes) - (size_t)len, MSG_DONTWAIT);
+	if (unread > 0)
+		len += unread;
+	leave(w);
+	arrive(w, bytes, (size_t)len);
+	es_client_shake(&w->client);
+	assert_int_equal(w->client.phase, ES_CLIENT_OPEN);
+	assert_true(w->client.is_arrived);
+}
+
+/* The client gets what it is sent. */
+static void respond(struct world *w, struct peers *p, unsigned int number)
+{
+	uint8_t bytes[4096];
+	char text[32], got[64];
+	ssize_t len;
+
+	snprintf(text, sizeof(text), "response %u", number);
+	assert_int_equal(es_client_send(&w->client, text, strlen(text)), 0);
+	assert_int_equal(es_client_flush(&w->client), 0);
+	len = recv(w->far, bytes, sizeof(bytes), MSG_DONTWAIT);
+	assert_true(len > 0);
+	peers_tell(p, bytes, (size_t)len);
+	assert_int_equal(SSL_read(p->client, got, sizeof(got)), strlen(text));
+	assert_memory_equal(got, text, strlen(text));
+}
+
+/* A line stands for a request: it begins anywhere in a record, and goes over some. */
+static size_t line_of(struct world *w, unsigned int number, char *ret)
+{
+	static const unsigned int most[] = {1, 20, 300, 3000};
+	size_t len = (size_t)sprintf(ret, "%u:", number);
+
+	for (unsigned int i = any(w, most[any(w, 4)]); i; i--)
+		ret[len++] = (char)('a' + any(w, 26));
+	ret[len++] = '\n';
+	return len;
+}
+
+static void read_line(struct world *w, const char *line, size_t len)
+{
+	while (!memchr(es_buffer_front(&w->client.text), '\n', es_buffer_len(&w->client.text)))
+		assert_int_equal(es_client_read(&w->client), 1);
+	assert_true(es_buffer_len(&w->client.text) >= len);
+	assert_memory_equal(es_buffer_front(&w->client.text), line, len);
+}
+
+static void go_on(const struct peers_kind *kind, unsigned int seed)
+{
+	char *line[LINES], *all = malloc(LINES * 4096);
+	size_t len[LINES], total = 0, sent = 0;
+	unsigned int moves = 0;
+	struct world w;
+	struct peers p;
+
+	set_up(&w, seed);
+	peers_shake(&p, kind, NULL);
+	begin(&w, &p);
+	for (unsigned int i = 0; i < LINES; i++) {
+		line[i] = all + total;
+		len[i] = line_of(&w, i, line[i]);
+		total += len[i];
+	}
+	/* Records of any length, some of which are empty to the reader: KeyUpdates that want no answer. */
+	while (sent < total) {
+		size_t part = 1 + any(&w, seed % 3 ? 500 : 5000), there;
+		uint8_t *bytes;
+
+		part = part < total - sent ? part : total - sent;
+		assert_int_equal(SSL_write(p.client, all + sent, (int)part), (int)part);
+		sent += part;
+		if (kind->version == ES_TLS_1_3 && !any(&w, 40))
+			SSL_key_update(p.client, SSL_KEY_UPDATE_NOT_REQUESTED);
+		bytes = peers_sent(&p, &there);
+		assert_int_equal(write(w.far, bytes, there), (ssize_t)there);
+		free(bytes);
+	}
+	for (unsigned int i = 0; i < LINES; i++) {
+		read_line(&w, line[i], len[i]);
+		for (unsigned int again = any(&w, 3); again; again--) {
+			/* At most that much moves: with more a request stays. */
+			if (es_buffer_len(&w.client.in) < 60000) {
+				move(&w);
+				moves++;
+				read_line(&w, line[i], len[i]);
+			}
+		}
+		es_client_take(&w.client, len[i]);
+		respond(&w, &p, i);
+	}
+	assert_true(moves > LINES / 4);
+	assert_int_equal(w.counters.count[ES_SERVE_arrived], moves + 1);
+	leave(&w);
+	peers_free(&p);
+	tear_down(&w);
+	free(all);
+}
+
+static void test_goes_on(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < PEERS_KINDS; i++)
+		for (unsigned int seed = 0; seed < 12; seed++)
+			go_on(&peers_kinds[i], 12 * i + seed);
+}
+
+/* After an answer to a KeyUpdate within a head the connection stays; before the next request it may move again. */
+static void test_key_update(void **state)
+{
+	uint8_t pack[ES_CLIENT_PACK_MAX], *bytes;
+	struct world w;
+	struct peers p;
+	size_t len;
+
+	(void)state;
+	set_up(&w, 1);
+	peers_shake(&p, &peers_kinds[0], NULL);
+	begin(&w, &p);
+	assert_int_equal(SSL_write(p.client, "GET ", 4), 4);
+	SSL_key_update(p.client, SSL_KEY_UPDATE_REQUESTED);
+	assert_int_equal(SSL_write(p.client, "/\nPOST\n", 7), 7);
+	bytes = peers_sent(&p, &len);
+	assert_int_equal(write(w.far, bytes, len), (ssize_t)len);
+	free(bytes);
+	read_line(&w, "GET /\n", 6);
+	assert_int_equal(es_client_pack(&w.client, "n1", pack), -EMSGSIZE);
+	es_client_take(&w.client, 6);
+	read_line(&w, "POST\n", 5);
+	assert_int_equal(es_client_flush(&w.client), 0);
+	len = (size_t)recv(w.far, pack, sizeof(pack), MSG_DONTWAIT);
+	peers_tell(&p, pack, len);
+	assert_int_equal(peers_reason(&p), 0);
+	move(&w);
+	read_line(&w, "POST\n", 5);
+	respond(&w, &p, 1);
+	leave(&w);
+	peers_free(&p);
+	tear_down(&w);
+}
+
+/* What is held back for the client travels along, and stands before everything else. */
+static void test_held_back(void **state)
+{
+	static const uint8_t held[] = "as it is";
+	uint8_t pack[ES_CLIENT_PACK_MAX], *bytes;
+	struct world w;
+	struct peers p;
+	size_t len;
+
+	(void)state;
+	set_up(&w, 1);
+	peers_shake(&p, &peers_kinds[0], NULL);
+	begin(&w, &p);
+	assert_int_equal(es_buffer_add(&w.client.out, held, sizeof(held)), 0);
+	w.client.is_holding = 1;
+	assert_int_equal(SSL_write(p.client, "GET\n", 4), 4);
+	bytes = peers_sent(&p, &len);
+	assert_int_equal(write(w.far, bytes, len), (ssize_t)len);
+	free(bytes);
+	read_line(&w, "GET\n", 4);
+	assert_int_equal(es_client_flush(&w.client), 0);
+	assert_true(recv(w.far, pack, sizeof(pack), MSG_DONTWAIT) < 0);
+	assert_true(es_client_is_settled(&w.client));
+	move(&w);
+	read_line(&w, "GET\n", 4);
+	assert_int_equal(es_client_flush(&w.client), 0);
+	assert_int_equal(recv(w.far, pack, sizeof(pack), MSG_DONTWAIT), sizeof(held));
+	assert_memory_equal(pack, held, sizeof(held));
+	respond(&w, &p, 1);
+	leave(&w);
+	peers_free(&p);
+	tear_down(&w);
+}
+
+/* A state is taken once, whole, by the node that it is for, and with no more than can be in front of it. */
+static void test_refused(void **state)
+{
+	uint8_t pack[ES_TLS_SEALED_BYTES + 2] = {};
+	struct world w;
+	struct peers p;
+
+	(void)state;
+	set_up(&w, 1);
+	peers_shake(&p, &peers_kinds[0], NULL);
+	assert_int_equal(es_tls_seal(w.serve.seal, &flow, "n1", es_wall_ns(), &p.state, pack), 0);
+	for (int again = 0; again < 2; again++) {
+		arrive(&w, pack, sizeof(pack));
+		es_client_shake(&w.client);
+		assert_int_equal(w.client.over, again ? ES_CLIENT_BROKEN : ES_CLIENT_NOT_OVER);
+		leave(&w);
+	}
+	assert_int_equal(es_tls_seal(w.serve.seal, &flow, "n2", es_wall_ns(), &p.state, pack), 0);
+	arrive(&w, pack, sizeof(pack));
+	es_client_shake(&w.client);
+	assert_int_equal(w.client.over, ES_CLIENT_BROKEN);
+	leave(&w);
+	assert_int_equal(es_tls_seal(w.serve.seal, &flow, "n1", es_wall_ns(), &p.state, pack), 0);
+	pack[ES_TLS_SEALED_BYTES] = 0x80;
+	arrive(&w, pack, sizeof(pack));
+	es_client_shake(&w.client);
+	assert_int_equal(w.client.over, ES_CLIENT_NOT_OVER); /* 32 KB are to come */
+	shutdown(w.far, SHUT_WR);
+	es_client_shake(&w.client);
+	assert_int_equal(w.client.over, ES_CLIENT_BROKEN);
+	leave(&w);
+	peers_free(&p);
+	tear_down(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_goes_on),
+		cmocka_unit_test(test_key_update),
+		cmocka_unit_test(test_held_back),
+		cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
