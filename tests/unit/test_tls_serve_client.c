@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A client's connection in earshot-tls: where a request begins in its records, and that another process goes on
- * from there, however the bytes were cut.
+ * A client's connection in earshot-tls: where a request begins in its records, and that another process goes
+ * on from there, however the bytes were cut.
  */
 #include "cmocka_all.h"
 #include <fcntl.h>
@@ -200,7 +200,7 @@ static void test_goes_on(void **state)
 			go_on(&peers_kinds[i], 12 * i + seed);
 }
 
-/* After an answer to a KeyUpdate within a head the connection stays; before the next request it may move again. */
+/* After an answer to a KeyUpdate within a head it stays; before the next request it may move again. */
 static void test_key_update(void **state)
 {
 	uint8_t pack[ES_CLIENT_PACK_MAX], *bytes;
@@ -234,7 +234,7 @@ static void test_key_update(void **state)
 	tear_down(&w);
 }
 
-/* What is held back for the client travels along, and stands before everything else. */
+/* Bytes that are held back for the client travel along, and stand before everything else. */
 static void test_held_back(void **state)
 {
 	static const uint8_t held[] = "as it is";

@@ -59,7 +59,8 @@ static int serve(void)
 	void *memory = malloc(1 << 20);
 	struct rlimit core;
 
-	return fd >= 0 && memory && !close(fd) && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) < 0 && errno == EPERM &&
+	free(memory);
+	return fd >= 0 && !close(fd) && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) < 0 && errno == EPERM &&
 	       getrlimit(RLIMIT_CORE, &core) < 0;
 }
 
