@@ -135,7 +135,8 @@ static size_t line_of(struct world *w, unsigned int number, char *ret)
 
 static void read_line(struct world *w, const char *line, size_t len)
 {
-	while (!memchr(es_buffer_front(&w->client.text), '\n', es_buffer_len(&w->client.text)))
+	while (!es_buffer_len(&w->client.text) ||
+	       !memchr(es_buffer_front(&w->client.text), '\n', es_buffer_len(&w->client.text)))
 		assert_int_equal(es_client_read(&w->client), 1);
 	assert_true(es_buffer_len(&w->client.text) >= len);
 	assert_memory_equal(es_buffer_front(&w->client.text), line, len);

@@ -11,7 +11,7 @@
 	X(accepted, "connections of clients")                                                                \
 	X(ended, "connections that have ended here")                                                         \
 	X(handshakes, "handshakes that were completed")                                                      \
-	X(handshakes_resumed, "of these, with a ticket")                                                     \
+	X(handshakes_resumed, "handshakes that were completed with a ticket")                                \
 	X(handshakes_failed, "handshakes that failed")                                                       \
 	X(handshakes_late, "handshakes that took too long")                                                  \
 	X(arrived, "connections that another node has moved here")                                           \
@@ -23,7 +23,7 @@
 	X(requests, "requests that were read")                                                               \
 	X(requests_bad, "requests that were refused: malformed, ambiguous, too long, CONNECT")               \
 	X(asked, "questions to the daemon")                                                                  \
-	X(asked_in_vain, "of these, those that got no answer in time: served here")                          \
+	X(asked_in_vain, "questions without an answer in time: served here")                                 \
 	X(refused, "requests that the daemon has refused")                                                   \
 	X(moved, "connections that were moved to another node")                                              \
 	X(stayed_unsealable,                                                                                 \
