@@ -504,6 +504,8 @@ int es_client_flush(struct es_client *c)
 
 void es_client_release(struct es_client *c)
 {
+	if (c->is_holding)
+		ev_timer_stop(c->serve->loop, &c->soon);
 	c->is_holding = 0;
 }
 
