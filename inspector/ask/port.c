@@ -14,7 +14,7 @@
 #include "inspector/cluster/content_sync.h"
 #include "inspector/inspect/inspect.h"
 
-#define EVENTS_MAX  16
+#define EVENTS_MAX  4	      /* at a time, so that the worker soon shows again that it runs */
 #define BATCHES_MAX 4	      /* of a process, before others have their turn */
 #define ANSWERS_MAX (1 << 20) /* bytes that may wait for a process */
 #define LOAD_NONE   UINT8_MAX /* there is no room for one more service */
