@@ -4,7 +4,7 @@
 
     tidy.py BUILD_DIRECTORY [--all]
 
-The analyzer looks at 50,000 states of a function at most, of one of tests/ at 10,000, where cmocka's macros multiply them; its own
+The analyzer looks at 10,000 states of a function at most, of one of tests/ at 2,000, where cmocka's macros multiply them; its own
 limit, with --all or EARSHOT_FULL=1 in the environment, is 225,000.
 
 A file is looked at again only when something that clang-tidy sees has changed: the file with all that it includes, macros
@@ -24,7 +24,7 @@ import time
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 KEPT_S = 30 * 86400  # a note that nobody has needed for so long goes
-STATES, STATES_OF_TESTS = 50000, 10000
+STATES, STATES_OF_TESTS = 10000, 2000
 CACHES = ("/var/cache/earshot/tidy", os.path.expanduser("~/.cache/earshot/tidy"))
 
 

@@ -119,7 +119,7 @@ static void test_more_behind(void **state)
 
 static void test_without(void **state)
 {
-	struct hello e = {.len = 0}, whole;
+	struct hello e = {.len = 0}, whole = {.len = 0};
 	struct es_tls_hello h;
 	size_t len;
 
