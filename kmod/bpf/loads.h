@@ -93,7 +93,6 @@ int es_loads(struct bpf_iter__tcp *ctx)
 	struct tcp_sock *tp = skc ? bpf_skc_to_tcp_sock(skc) : (void *)0;
 	struct es_socket_load load = {};
 	struct es_load_sums *sums;
-	__u32 zero = 0;
 
 	if (!tp || !es_load_read(tp, &load))
 		return 0;
@@ -102,7 +101,7 @@ int es_loads(struct bpf_iter__tcp *ctx)
 			es_count(ES_COUNT_end_late);
 		return 0;
 	}
-	sums = bpf_map_lookup_elem(&es_load_table, &zero);
+	sums = es_array_at(&es_load_table, 0);
 	if (sums) {
 		es_load_add(&sums->service[load.service & (ES_SERVICES_MAX - 1)], load.cost);
 		sums->idle[load.service & (ES_SERVICES_MAX - 1)] += load.is_idle;

@@ -175,9 +175,21 @@ struct {
 	__uint(max_entries, ES_RESPONSES_BYTES);
 } es_responses SEC(".maps");
 
+/*
+ * es_array_at() - the entry of an array map
+ * The index is written into a whole word of the stack. The verifier takes a word that is written in part for
+ * one that may still be read, and would verify what follows again for each thing that was in it before.
+ */
+static __always_inline void *es_array_at(void *map, __u32 index)
+{
+	__u64 key = (__u64)index << (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 32 : 0);
+
+	return bpf_map_lookup_elem(map, &key);
+}
+
 static __always_inline void es_count(__u32 counter)
 {
-	__u64 *value = bpf_map_lookup_elem(&es_counters, &counter);
+	__u64 *value = es_array_at(&es_counters, counter);
 
 	if (value)
 		*value += 1;
@@ -185,66 +197,48 @@ static __always_inline void es_count(__u32 counter)
 
 static __always_inline struct es_state *es_state_get(void)
 {
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&es_states, &zero);
+	return es_array_at(&es_states, 0);
 }
 
 static __always_inline struct es_config *es_config_get(const struct es_state *state)
 {
-	__u32 active = state->active & 1;
-
-	return bpf_map_lookup_elem(&es_configs, &active);
+	return es_array_at(&es_configs, state->active & 1);
 }
 
 /* The ring in force. */
 static __always_inline struct es_node_ring *es_ring_get(const struct es_state *state)
 {
-	__u32 active = state->active & 1;
-
-	return bpf_map_lookup_elem(&es_rings, &active);
+	return es_array_at(&es_rings, state->active & 1);
 }
 
 static __always_inline struct es_reset *es_reset_slot(__u64 flow_hash)
 {
-	__u32 index = es_reset_index(flow_hash);
-
-	return bpf_map_lookup_elem(&es_resets, &index);
+	return es_array_at(&es_resets, es_reset_index(flow_hash));
 }
 
 static __always_inline struct es_stray *es_stray_slot(__u64 flow_hash)
 {
-	__u32 index = es_stray_index(flow_hash);
-
-	return bpf_map_lookup_elem(&es_strays, &index);
+	return es_array_at(&es_strays, es_stray_index(flow_hash));
 }
 
 static __always_inline struct es_challenge *es_challenge_slot(__u64 flow_hash)
 {
-	__u32 index = es_challenge_index(flow_hash);
-
-	return bpf_map_lookup_elem(&es_challenges, &index);
+	return es_array_at(&es_challenges, es_challenge_index(flow_hash));
 }
 
 static __always_inline struct es_overheard *es_syn_slot(__u64 key)
 {
-	__u32 index = es_overheard_index(key, ES_SYNS);
-
-	return bpf_map_lookup_elem(&es_syns, &index);
+	return es_array_at(&es_syns, es_overheard_index(key, ES_SYNS));
 }
 
 static __always_inline struct es_overheard *es_heard_flow_slot(__u64 key)
 {
-	__u32 index = es_overheard_index(key, ES_HEARD_FLOWS);
-
-	return bpf_map_lookup_elem(&es_heard_flows, &index);
+	return es_array_at(&es_heard_flows, es_overheard_index(key, ES_HEARD_FLOWS));
 }
 
 static __always_inline struct es_overheard *es_first_slot(__u64 key)
 {
-	__u32 index = es_overheard_index(key, ES_FIRSTS);
-
-	return bpf_map_lookup_elem(&es_firsts, &index);
+	return es_array_at(&es_firsts, es_overheard_index(key, ES_FIRSTS));
 }
 
 static __always_inline int es_is_silent(const struct es_state *state)

@@ -153,7 +153,7 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 	index = (__u32)h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1));
 	if (skb->mark == ES_ASKED_MARK)
 		return ES_COUNT_handover_received; /* again */
-	slot = bpf_map_lookup_elem(&es_replays, &index);
+	slot = es_array_at(&es_replays, index);
 	if (!slot)
 		return ES_COUNT_handover_malformed;
 	bpf_spin_lock(&slot->lock);

@@ -78,7 +78,7 @@ static __noinline int es_queue_push(struct __sk_buff *skb, struct es_record *rec
 	if (!record || !state || worker >= ES_WORKERS_MAX)
 		return -1;
 	awake = &state->worker[worker].awake;
-	ring = bpf_map_lookup_elem(&es_queues, &worker);
+	ring = es_array_at(&es_queues, worker);
 	if (!ring)
 		return -1;
 	record->csum_partial = (__u8)es_packet_csum_partial(skb);
@@ -101,7 +101,7 @@ static __always_inline int es_queue_push_and_wake(struct __sk_buff *skb, struct 
 
 	if (rc <= 0)
 		return rc;
-	ring = bpf_map_lookup_elem(&es_queues, &worker);
+	ring = es_array_at(&es_queues, worker);
 	if (!ring)
 		return -1;
 	nothing = bpf_ringbuf_reserve(ring, sizeof(*nothing), 0);

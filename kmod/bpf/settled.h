@@ -43,7 +43,7 @@ __noinline int es_settle(__u64 flow_hash, __u32 seq, __u32 step, __u32 attempt)
 		return ES_SETTLED_NOT;
 	hold_ms = es_settled_hold_ms(cfg->slot_s * ES_COOKIE_SLOTS_VALID);
 	index = es_settled_index(flow_hash, es_settled_sets(cfg->decision_sets));
-	slot = bpf_map_lookup_elem(&es_settleds, &index);
+	slot = es_array_at(&es_settleds, index);
 	if (!slot)
 		return ES_SETTLED_NOT;
 	bpf_spin_lock(&slot->lock);
@@ -66,7 +66,7 @@ __noinline int es_settle_reset(__u64 flow_hash)
 	if (!cfg)
 		return 0;
 	index = es_settled_index(flow_hash, es_settled_sets(cfg->decision_sets));
-	slot = bpf_map_lookup_elem(&es_settleds, &index);
+	slot = es_array_at(&es_settleds, index);
 	if (!slot)
 		return 0;
 	bpf_spin_lock(&slot->lock);

@@ -43,40 +43,28 @@ static __always_inline __u8 es_socket_classify(struct bpf_sock *sk, __u32 *ret_o
 	return tw->tw_sk.tw_substate == TCP_STATE_FIN_WAIT2 ? ES_SOCKET_FIN_WAIT2 : ES_SOCKET_TIME_WAIT;
 }
 
-/* A function of its own, for its stack. */
-static __noinline struct bpf_sock *es_socket_lookup6(struct __sk_buff *skb, const struct es_packet *pkt)
+/*
+ * A function of its own. With the flow in its caller's stack, the verifier would follow the two families
+ * apart from there on.
+ */
+static __noinline struct bpf_sock *es_socket_lookup(struct __sk_buff *skb, const struct es_packet *pkt)
 {
 	struct bpf_sock_tuple tuple = {};
 
 	if (!pkt)
 		return (void *)0;
-	__builtin_memcpy(tuple.ipv6.saddr, &pkt->source, sizeof(pkt->source));
-	__builtin_memcpy(tuple.ipv6.daddr, &pkt->dest, sizeof(pkt->dest));
-	tuple.ipv6.sport = pkt->sport;
-	tuple.ipv6.dport = pkt->dport;
-	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
-}
-
-/* The part of struct bpf_sock_tuple that IPv4 has. */
-struct es_socket_tuple4 {
-	__be32 saddr;
-	__be32 daddr;
-	__be16 sport;
-	__be16 dport;
-};
-
-static __always_inline struct bpf_sock *es_socket_lookup(struct __sk_buff *skb, const struct es_packet *pkt)
-{
-	struct es_socket_tuple4 tuple;
-
-	if (pkt->is_v6)
-		return es_socket_lookup6(skb, pkt);
-	tuple.saddr = pkt->saddr;
-	tuple.daddr = pkt->daddr;
-	tuple.sport = pkt->sport;
-	tuple.dport = pkt->dport;
-	return bpf_skc_lookup_tcp(skb, (struct bpf_sock_tuple *)&tuple, sizeof(tuple), BPF_F_CURRENT_NETNS,
-				  0);
+	if (pkt->is_v6) {
+		__builtin_memcpy(tuple.ipv6.saddr, &pkt->source, sizeof(pkt->source));
+		__builtin_memcpy(tuple.ipv6.daddr, &pkt->dest, sizeof(pkt->dest));
+		tuple.ipv6.sport = pkt->sport;
+		tuple.ipv6.dport = pkt->dport;
+		return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+	}
+	tuple.ipv4.saddr = pkt->saddr;
+	tuple.ipv4.daddr = pkt->daddr;
+	tuple.ipv4.sport = pkt->sport;
+	tuple.ipv4.dport = pkt->dport;
+	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
 }
 
 /**

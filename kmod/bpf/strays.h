@@ -21,7 +21,7 @@ __noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segme
 	if (!cfg || !ring || !seg || !cfg->decision_sets)
 		return 0;
 	set = es_decision_index(flow_hash, cfg->decision_sets);
-	decisions = bpf_map_lookup_elem(&es_decisions, &set);
+	decisions = es_array_at(&es_decisions, set);
 	return decisions &&
 	       es_stray_is_on_its_way(decisions, flow_hash, es_node_ring_answers(ring, flow_hash), seg->seq,
 				      seg->ack, es_ns_to_ms(now_ns));

@@ -17,7 +17,7 @@ static __always_inline struct es_decision_set *es_decision_set_of(const struct e
 {
 	__u32 set = es_decision_index(flow_hash, cfg->decision_sets);
 
-	return cfg->decision_sets ? bpf_map_lookup_elem(&es_decisions, &set) : (void *)0;
+	return cfg->decision_sets ? es_array_at(&es_decisions, set) : (void *)0;
 }
 
 /* Fill in the facts about a flow that es_decide() needs, and that the packet and its socket do not tell. */
