@@ -74,35 +74,21 @@ static __always_inline int es_answer_address(struct __sk_buff *skb, const struct
 	return (int)bpf_skb_store_bytes(skb, 0, mac, sizeof(mac), 0);
 }
 
-/**
- * es_answer_send() - make the packet @a and send it to the client
- * Returns the program's verdict.
+/*
+ * Feed the socket that this packet met a RST that it must accept: exactly the byte it expects, no timestamp.
+ * Returns 0 or -1.
  */
-static __always_inline int es_answer_send(struct __sk_buff *skb, const struct es_config *cfg,
-					  const struct es_answer *a)
-{
-	if (es_answer_address(skb, cfg) || es_answer_put_any(skb, a)) {
-		es_count(ES_COUNT_answer_failed);
-		return TC_ACT_SHOT;
-	}
-	return (int)bpf_redirect(skb->ifindex, 0);
-}
-
-/* Feed the socket that this packet met a RST that it must accept: exactly the byte it expects,
- * no timestamp. */
 static __noinline int es_answer_end_old(struct __sk_buff *skb, const struct es_packet *pkt, __u32 rcv_nxt)
 {
 	struct es_answer rst;
 
 	if (!pkt)
-		return TC_ACT_SHOT;
+		return -1;
 	es_answer_reset(pkt, rcv_nxt, &rst);
-	if (es_answer_put_any(skb, &rst)) {
-		es_count(ES_COUNT_answer_failed);
-		return TC_ACT_SHOT;
-	}
+	if (es_answer_put_any(skb, &rst))
+		return -1;
 	bpf_skb_change_type(skb, PACKET_TYPE_HOST);
-	return TC_ACT_OK;
+	return 0;
 }
 
 #endif

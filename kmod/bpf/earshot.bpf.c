@@ -40,63 +40,32 @@ char LICENSE[] SEC("license") = "GPL";
 /* A packet that the switch broadcasts. A function of its own, so that its stack is not below es_again()'s. */
 static __noinline int es_public_packet(struct __sk_buff *skb)
 {
-	struct es_packet pkt = {.off = ETH_HLEN};
-	struct es_view view = {};
+	struct es_inbound in = {.skb = skb, .pkt = {.off = ETH_HLEN}, .rc = TC_ACT_SHOT};
 	struct es_config *cfg;
 	struct es_state *state;
-	struct iphdr ip;
-	int service;
-	__u32 len;
+	int read;
 
 	if (es_packet_is_of_vlan(skb))
 		return ES_TC_NEXT;
 	if (skb->protocol == es_htons(ETH_P_ARP))
 		return es_other_arp(skb);
 	if (skb->protocol == es_htons(ETH_P_IPV6)) {
-		service = es_public_read6(skb, &pkt, &view.seg);
-		if (service < 0)
-			return es_public_other6(skb, &pkt, service);
-		state = es_state_get();
-		cfg = state ? es_config_get(state) : (void *)0;
-		if (!cfg)
-			return ES_TC_NEXT;
-		goto segment;
+		read = es_public_read6(skb, &in.pkt, &in.view.seg);
+		if (read < 0)
+			return es_public_other6(skb, &in.pkt, read);
+	} else if (skb->protocol == es_htons(ETH_P_IP)) {
+		read = es_public_read4(skb, &in.pkt, &in.view.seg);
+		if (read < 0)
+			return es_public_other4(skb, read);
+	} else {
+		return ES_TC_NEXT;
 	}
-	if (skb->protocol != es_htons(ETH_P_IP))
-		return ES_TC_NEXT;
-	if (es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
-		return ES_TC_NEXT;
 	state = es_state_get();
 	cfg = state ? es_config_get(state) : (void *)0;
 	if (!cfg)
 		return ES_TC_NEXT;
-	pkt.saddr = ip.saddr;
-	pkt.daddr = ip.daddr;
-	len = es_ntohs(ip.tot_len);
-	if (!es_is_service_address(ip.daddr)) {
-		if (!es_public_is_message(skb, cfg, &ip))
-			return ES_TC_NEXT;
-		es_count(ES_COUNT_handover_public);
-		return TC_ACT_SHOT;
-	}
-	if (ip.protocol != IPPROTO_TCP)
-		return es_other_ip(skb, &ip);
-	if (ip.frag_off & es_htons(0x3fff)) {
-		es_count(ES_COUNT_drop_fragment);
-		return TC_ACT_SHOT;
-	}
-	/* A merged packet may be longer than tot_len can say (BIG TCP is IPv6 only; 0 means such a one). */
-	if (ip.ihl != 5 || len > skb->len - ETH_HLEN || es_packet_tcp(skb, &pkt, len, &view.seg)) {
-		es_count(ES_COUNT_drop_malformed);
-		return TC_ACT_SHOT;
-	}
-	service = es_service_find(pkt.daddr, pkt.dport);
-	if (service < 0)
-		return es_other_ip(skb, &ip);
-segment:
-	view.inspect = es_view_inspect(&pkt, cfg->service[service & (ES_SERVICES_MAX - 1)].inspect);
-	view.unsafe = cfg->service[service & (ES_SERVICES_MAX - 1)].unsafe;
-	return es_public_segment(skb, state, cfg, &pkt, &view, (__u32)service);
+	in.service = (__u16)(read & (ES_SERVICES_MAX - 1));
+	return es_public_segment(&in, state, cfg);
 }
 
 SEC("tc")

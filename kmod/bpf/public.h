@@ -15,174 +15,187 @@
 #include "view.h"
 #include "kmod/core/icmp.h"
 
+/* struct es_inbound - a packet under decision, with its plan; @sk is held; @rc: the program's verdict */
+struct es_inbound {
+	struct __sk_buff *skb;
+	struct bpf_sock *sk;
+	struct es_packet pkt;
+	struct es_view view;
+	struct es_planned planned;
+	__u16 service;
+	__u8 listening;
+	int rc;
+};
+
 /*
- * Carry out a verdict that sends something to the client. A function of its own: stacks of BPF programs are
- * small.
+ * es_plan_making(). A global function, so that it is verified once, and the code after it for no plan in
+ * particular. @settled: es_settle()'s result
  */
-static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es_packet *pkt,
-					  const struct es_view *v, const struct es_verdict *verdict)
+__noinline int es_public_plan_making(const struct es_view *v, int settled, __u32 listening, __u32 is_full,
+				     struct es_public_plan *plan)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_plan_server server = {};
+
+	if (!cfg || !v || !plan)
+		return -1;
+	server.settled = es_settled_unpack(settled);
+	server.listening = listening != 0;
+	server.is_full = is_full != 0;
+	es_plan_making(v, &server, ES_WAY_AGAIN, cfg->leased, plan);
+	return 0;
+}
+
+/*
+ * The steps of a plan (kmod/core/plan.h). Each returns 0 or -1; those that are not inlined need a stack of
+ * their own.
+ */
+static __always_inline int es_public_making(struct es_inbound *in)
+{
+	int settled, is_full = 0;
+
+	if (es_packet_is_damaged(in->skb, &in->pkt, in->view.seg.len)) {
+		in->planned.plan.steps = ES_PUBLIC_STEP(pass);
+		return 0;
+	}
+	settled = es_settle(in->view.flow_hash, in->view.seg.seq, ES_SETTLED_MAKE, 0);
+	if (in->listening && in->sk)
+		is_full = es_listener_is_full(in->sk);
+	return es_public_plan_making(&in->view, settled, in->listening, (__u32)is_full, &in->planned.plan);
+}
+
+static __always_inline int es_public_undo(struct es_inbound *in)
+{
+	es_settle(in->view.flow_hash, in->view.seg.seq, es_plan_undo(ES_WAY_AGAIN), 0);
+	return 0;
+}
+
+static __always_inline int es_public_promise(struct es_inbound *in)
+{
+	struct es_settled_answer settled =
+		es_settled_unpack(es_settle(in->view.flow_hash, in->view.seg.seq, ES_SETTLED_REFUSE, 0));
+
+	return es_view_may_be_given(&in->view, &settled) ? 0 : -1;
+}
+
+static __always_inline int es_public_asked(struct es_inbound *in)
+{
+	struct es_stray *stray = es_stray_slot(in->view.flow_hash);
+
+	if (stray)
+		es_stray_asked(stray, in->view.now_ms);
+	return 0;
+}
+
+static __noinline int es_public_queue(struct es_inbound *in)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	const struct es_view *v = &in->view;
+	struct es_record record = {};
+	struct es_track *t;
+	__u32 worker;
+	int rc;
+
+	if (!cfg)
+		return -1;
+	es_view_record(v, &in->planned.verdict, &in->pkt, in->service,
+		       es_verdict_needs_flow(&in->planned.verdict) && es_flow_was_heard(v->flow_hash),
+		       &record);
+	t = v->track && in->sk ? es_track_of(in->sk) : (void *)0;
+	if (t)
+		es_view_record_track(t, &record);
+	worker = es_view_worker(v, cfg);
+	rc = es_queue_push(in->skb, &record, worker);
+	if (rc > 0)
+		in->rc = es_queue_wake(in->skb, worker);
+	return rc < 0 ? -1 : 0;
+}
+
+static __noinline int es_public_answer(struct es_inbound *in)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_answer answer;
 
-	if (!cfg || !pkt || !v || !verdict)
-		return TC_ACT_SHOT;
-	es_answer_make(cfg, pkt, &v->seg, verdict, &answer);
-	return es_answer_send(skb, cfg, &answer);
-}
-
-/*
- * A connection that this node does not serve at layer 4 may go to another node, but not before this node has
- * noted that it makes no socket for it.
- */
-static __always_inline int es_carry_out_give(const struct es_view *v)
-{
-	struct es_settled_answer settled =
-		es_settled_unpack(es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_REFUSE, 0));
-
-	return es_view_may_be_given(v, &settled);
-}
-
-/* Give the packet to the inspector. Returns the program's verdict. A function of its own, for its stack. */
-static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock *sk,
-					 const struct es_packet *pkt, const struct es_view *v,
-					 const struct es_verdict *verdict)
-{
-	struct es_state *state = es_state_get();
-	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
-	struct es_record record = {};
-	struct es_stray *stray;
-	struct es_track *t;
-	int service, rc;
-	__u32 worker;
-
-	if (!cfg || !pkt || !v || !verdict)
-		return TC_ACT_SHOT;
-	if (es_verdict_gives(v, verdict) && !es_carry_out_give(v)) {
-		es_count(es_view_kept(v));
-		return TC_ACT_SHOT;
-	}
-	if (verdict->action == ES_QUEUE_STRAY) {
-		stray = es_stray_slot(v->flow_hash);
-		if (stray)
-			es_stray_asked(stray, v->now_ms);
-	}
-	service = es_service_of(pkt);
-	es_view_record(v, verdict, pkt, (__u32)service,
-		       es_verdict_needs_flow(verdict) && es_flow_was_heard(v->flow_hash), &record);
-	t = v->track && sk ? es_track_of(sk) : (void *)0;
-	if (t)
-		es_view_record_track(t, &record);
-	worker = es_view_worker(v, cfg);
-	rc = es_queue_push(skb, &record, worker);
-	es_count(rc < 0				? ES_COUNT_drop_queue_full
-		 : es_verdict_gives(v, verdict) ? ES_COUNT_layer4_queued
-						: verdict->counter);
-	return rc > 0 ? es_queue_wake(skb, worker) : TC_ACT_SHOT;
-}
-
-/* Make the socket here, without an inspector; 0 or -1. */
-static __noinline int es_carry_out_rebuild(struct __sk_buff *skb, struct bpf_sock *sk,
-					   const struct es_packet *pkt, const struct es_view *v,
-					   const struct es_verdict *verdict)
-{
-	struct es_rebuilt rebuilt = {.at_ns = bpf_ktime_get_coarse_ns()};
-	struct es_state *state = es_state_get();
-	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
-
-	if (!sk || !pkt || !v || !verdict || !cfg)
+	if (!cfg)
 		return -1;
-	rebuilt.source = cfg->self;
-	es_track_begin_uninspected(&rebuilt.track, &verdict->options);
-	if (es_rebuild(skb, sk, pkt, &v->seg, &rebuilt.track.options))
+	es_answer_make(cfg, &in->pkt, &in->view.seg, &in->planned.verdict, &answer);
+	if (es_answer_address(in->skb, cfg) || es_answer_put_any(in->skb, &answer))
 		return -1;
-	/*
-	 * Noted because this node, too, may be lost, and be asked again when its sockets are gone. A request
-	 * whose socket could not be made was not executed, so it is not noted.
-	 */
-	if (cfg->leased)
-		es_first_note(v->flow_hash, v->seg.seq, rebuilt.at_ns);
-	es_rebuilt_note(v->flow_hash, v->seg.seq, &rebuilt);
+	/* Where the packet is still needed, the answer leaves as a copy. */
+	if (in->planned.plan.steps & ES_PUBLIC_STEP(end))
+		bpf_clone_redirect(in->skb, in->skb->ifindex, 0);
+	else
+		in->rc = (int)bpf_redirect(in->skb->ifindex, 0);
 	return 0;
 }
 
-static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *sk,
-					const struct es_packet *pkt, const struct es_view *v,
-					const struct es_verdict *verdict, __u8 listening)
+static __always_inline int es_public_end(struct es_inbound *in)
 {
-	__u32 counter = verdict->counter, settled;
-	int rc = TC_ACT_SHOT;
+	if (es_answer_end_old(in->skb, &in->pkt, in->view.old_rcv_nxt))
+		return -1;
+	in->rc = TC_ACT_OK;
+	return 0;
+}
 
-	switch (verdict->action) {
-	case ES_DELIVER:
-		rc = es_socket_deliver(skb, sk);
-		break;
-	case ES_QUEUE_FIRST:
-	case ES_QUEUE_LATER:
-	case ES_QUEUE_STRAY:
-		return es_carry_out_queue(skb, sk, pkt, v, verdict);
-	case ES_SYNACK:
-	case ES_END_OLD_AND_SYNACK:
-	case ES_ANSWER_ACK:
-	case ES_ANSWER_RST:
-		rc = es_carry_out_answer(skb, pkt, v, verdict);
-		if (verdict->action != ES_END_OLD_AND_SYNACK || rc == TC_ACT_SHOT)
-			break;
-		/* The answer leaves as a copy; the packet itself becomes the old socket's RST. */
-		bpf_clone_redirect(skb, skb->ifindex, 0);
-		rc = es_answer_end_old(skb, pkt, v->old_rcv_nxt);
-		break;
-	case ES_END_OLD:
-		rc = es_answer_end_old(skb, pkt, v->old_rcv_nxt);
-		break;
-	case ES_REBUILD:
-		/* The stack drops and counts a packet with a wrong checksum; no socket must come of it. */
-		if (es_packet_is_damaged(skb, pkt, v->seg.len)) {
-			bpf_skb_change_type(skb, PACKET_TYPE_HOST);
-			rc = ES_TC_NEXT;
-			break;
-		}
-		settled = ES_SETTLED_AS(es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0));
-		/* The inspector may know which node serves the connection, or has it. */
-		if (v->may_give && v->inspector_alive &&
-		    (settled == ES_SETTLED_REFUSED || (settled == ES_SETTLED_NOT && !listening))) {
-			es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
-			return es_carry_out_queue(skb, sk, pkt, v, verdict);
-		}
-		/*
-		 * The request was rebuilt before; or it was refused while there was an inspector, and another
-		 * node may have it.
-		 */
-		if (settled != ES_SETTLED_NOT) {
-			counter = ES_COUNT_handover_old;
-			break;
-		}
-		if (!listening)
-			counter = ES_COUNT_rebuild_no_listener;
-		else if (es_listener_is_full(sk))
-			/*
-			 * Otherwise the kernel drops the packet, and our note of it the client's
-			 * retransmissions.
-			 */
-			counter = ES_COUNT_handover_accept_full;
-		else if (es_carry_out_rebuild(skb, sk, pkt, v, verdict))
-			counter = ES_COUNT_rebuild_refused;
-		if (counter != verdict->counter) {
-			es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
-			/* Tell the client at once, as a stack without that port would. */
-			if (!listening)
-				rc = es_carry_out_answer(skb, pkt, v, verdict);
-			break;
-		}
-		bpf_skb_change_type(skb, PACKET_TYPE_HOST);
-		rc = ES_TC_NEXT;
-		break;
-	default:
-		break;
-	}
-	es_count(counter);
-	return rc;
+static __noinline int es_public_make(struct es_inbound *in)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_rebuilt rebuilt = {.at_ns = bpf_ktime_get_coarse_ns()};
+
+	if (!cfg || !in->sk)
+		return -1;
+	rebuilt.source = cfg->self;
+	es_track_begin_uninspected(&rebuilt.track, &in->planned.verdict.options);
+	if (es_rebuild(in->skb, in->sk, &in->pkt, &in->view.seg, &rebuilt.track.options))
+		return -1;
+	es_rebuilt_note(in->view.flow_hash, in->view.seg.seq, &rebuilt);
+	return 0;
+}
+
+static __always_inline int es_public_first(struct es_inbound *in)
+{
+	es_first_note(in->view.flow_hash, in->view.seg.seq, bpf_ktime_get_coarse_ns());
+	return 0;
+}
+
+static __always_inline int es_public_pass(struct es_inbound *in)
+{
+	bpf_skb_change_type(in->skb, PACKET_TYPE_HOST);
+	in->rc = ES_TC_NEXT;
+	return 0;
+}
+
+static __always_inline int es_public_deliver(struct es_inbound *in)
+{
+	in->rc = es_socket_deliver(in->skb, in->sk);
+	return 0;
+}
+
+#define ES_PUBLIC_TAKE_ALL(name)                                                                             \
+	if ((in->planned.plan.steps & ES_PUBLIC_STEP(name)) && es_public_##name(in))                         \
+		return ES_PUBLIC_STEP(name);
+#define ES_PUBLIC_TAKE_PACKET ES_PUBLIC_TAKE_ALL
+#define ES_PUBLIC_TAKE_HANDS(name)
+#define ES_PUBLIC_TAKE(name, ways) ES_PUBLIC_TAKE_##ways(name)
+
+/* Take the steps of the plan. Returns the one that has failed, or 0. */
+static __always_inline __u32 es_public_carry_out(struct es_inbound *in)
+{
+	ES_PUBLIC_STEPS(ES_PUBLIC_TAKE)
+	return 0;
+}
+
+/* es_public_failed(); a global function, so that it is verified once. */
+__noinline int es_public_failure(const struct es_view *v, __u32 step, struct es_public_plan *plan)
+{
+	if (!v || !plan)
+		return -1;
+	es_public_failed(v, step, plan);
+	return 0;
 }
 
 /* Is the ICMP error that begins at @off about a message? A global function, so that it is verified once. */
@@ -213,13 +226,14 @@ __noinline int es_public_is_error(struct __sk_buff *skb, __u32 off, int is_v6, i
  * nobody on the clients' side may send one. A fragment is looked at only if it has the ports; without that
  * fragment, the others never become a whole datagram.
  */
-static __always_inline int es_public_is_message(struct __sk_buff *skb, const struct es_config *cfg,
-						const struct iphdr *ip)
+static __always_inline int es_public_is_message(struct __sk_buff *skb, const struct iphdr *ip)
 {
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	__u32 off = ETH_HLEN + ip->ihl * 4;
 	struct udphdr udp;
 
-	if (!es_addr_is_this_v4(&cfg->self_address, ip->daddr) ||
+	if (!cfg || !es_addr_is_this_v4(&cfg->self_address, ip->daddr) ||
 	    cfg->public_ifindex == cfg->cluster_ifindex || ip->frag_off & es_htons(0x1fff))
 		return 0;
 	if (ip->protocol == IPPROTO_ICMP)
@@ -294,52 +308,109 @@ static __always_inline int es_public_view_flow(struct __sk_buff *skb, const stru
 }
 
 /* Decides about the packet. A cookie that another connection got is not sent: then the next slot's is. */
-static __always_inline int es_public_decide(struct es_view *view, struct es_verdict *ret)
+static __always_inline int es_public_decide(struct es_inbound *in)
 {
-	if (es_view_decide(view, ret))
+	if (es_view_decide(&in->view, &in->planned))
 		return -1;
-	if (!es_verdict_may_collide(ret) || !es_cookie_is_taken(view, ret->cookie))
+	if (!es_verdict_may_collide(&in->planned.verdict) ||
+	    !es_cookie_is_taken(&in->view, in->planned.verdict.cookie))
 		return 0;
-	view->slot++; /* the next slot's cookie is valid already */
-	return es_view_decide(view, ret);
+	in->view.slot++; /* the next slot's cookie is valid already */
+	return es_view_decide(&in->view, &in->planned);
 }
 
 /* A TCP segment to a service, whose headers are read. */
-static __always_inline int es_public_segment(struct __sk_buff *skb, struct es_state *state,
-					     const struct es_config *cfg, const struct es_packet *pkt,
-					     struct es_view *view, __u32 service)
+static __always_inline int es_public_segment(struct es_inbound *in, struct es_state *state,
+					     const struct es_config *cfg)
 {
+	struct es_view *view = &in->view;
 	__u64 now_ns = bpf_ktime_get_coarse_ns();
-	struct bpf_sock *sk = es_socket_lookup(skb, pkt);
-	struct es_verdict verdict = {};
-	int rc = TC_ACT_SHOT;
+	struct bpf_sock *sk = es_socket_lookup(in->skb, &in->pkt);
+	__u32 failed;
 	__u8 listening;
 
+	view->inspect = es_view_inspect(&in->pkt, cfg->service[in->service].inspect);
+	view->unsafe = cfg->service[in->service].unsafe;
 	view->socket = es_socket_classify(sk, &view->old_rcv_nxt, &listening);
-	if (es_serving_refuses(state, service, pkt->is_v6, now_ns))
+	if (es_serving_refuses(state, in->service, in->pkt.is_v6, now_ns))
 		listening = 0;
 	view->silent = (__u8)es_lease_is_over(state->lease_ns, now_ns);
 	if (view->socket == ES_SOCKET_ESTABLISHED
-		    ? es_public_view_socket(sk, pkt, view, now_ns)
-		    : es_public_view_flow(skb, state, cfg, pkt, view, service, now_ns))
+		    ? es_public_view_socket(sk, &in->pkt, view, now_ns)
+		    : es_public_view_flow(in->skb, state, cfg, &in->pkt, view, in->service, now_ns))
 		goto out;
-	if (es_public_decide(view, &verdict))
+	if (es_public_decide(in))
 		goto out;
-	if (verdict.guess)
+	if (in->planned.verdict.guess)
 		es_guess_note(&state->guesses, es_ns_to_s(now_ns));
-	rc = es_carry_out(skb, sk, pkt, view, &verdict, listening);
+	in->sk = sk;
+	in->listening = listening;
+	failed = es_public_carry_out(in);
+	if (failed) {
+		es_public_failure(view, failed, &in->planned.plan);
+		if (in->planned.plan.steps & ES_PUBLIC_STEP(undo))
+			es_public_undo(in);
+	}
+	es_count(in->planned.plan.counter);
 out:
 	if (sk)
 		bpf_sk_release(sk);
-	return rc;
+	return in->rc;
 }
 
-enum { ES_READ6_NEXT = -1, ES_READ6_DROP = -2, ES_READ6_OTHER = -3, ES_READ6_SOLICITED = -4 };
+enum { ES_READ_NEXT = -1, ES_READ_DROP = -2, ES_READ_OTHER = -3, ES_READ_SOLICITED = -4 };
 
 /*
- * Read a packet of IPv6. Returns the index of the service that it is for, or an ES_READ6 value; a packet that
- * is to be dropped is counted. A global function, so that it is verified once, and the verifier need not
- * follow IPv4's packets again after it.
+ * Read a packet of IPv4. Returns the index of the service that it is for, or an ES_READ value; a packet that
+ * is to be dropped is counted. A function of its own, for its stack.
+ */
+static __noinline int es_public_read4(struct __sk_buff *skb, struct es_packet *pkt, struct es_segment *seg)
+{
+	struct iphdr ip;
+	int service;
+	__u32 len;
+
+	if (!pkt || !seg || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
+		return ES_READ_NEXT;
+	pkt->saddr = ip.saddr;
+	pkt->daddr = ip.daddr;
+	if (!es_is_service_address(ip.daddr)) {
+		if (!es_public_is_message(skb, &ip))
+			return ES_READ_NEXT;
+		es_count(ES_COUNT_handover_public);
+		return ES_READ_DROP;
+	}
+	if (ip.protocol != IPPROTO_TCP)
+		return ES_READ_OTHER;
+	if (ip.frag_off & es_htons(0x3fff)) {
+		es_count(ES_COUNT_drop_fragment);
+		return ES_READ_DROP;
+	}
+	/* A merged packet may be longer than tot_len can say (BIG TCP is IPv6 only; 0 means such a one). */
+	len = es_ntohs(ip.tot_len);
+	if (ip.ihl != 5 || len > skb->len - ETH_HLEN || es_packet_tcp(skb, pkt, len, seg)) {
+		es_count(ES_COUNT_drop_malformed);
+		return ES_READ_DROP;
+	}
+	service = es_service_find(pkt->daddr, pkt->dport);
+	return service < 0 ? ES_READ_OTHER : service & (ES_SERVICES_MAX - 1);
+}
+
+/* Returns the program's verdict for a packet of IPv4 that is for no service's port. */
+static __noinline int es_public_other4(struct __sk_buff *skb, int read)
+{
+	struct iphdr ip;
+
+	if (read == ES_READ_NEXT)
+		return ES_TC_NEXT;
+	if (read == ES_READ_DROP || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+		return TC_ACT_SHOT;
+	return es_other_ip(skb, &ip);
+}
+
+/*
+ * es_public_read4() for a packet of IPv6; it may also return ES_READ_SOLICITED. A global function, so that it
+ * is verified once.
  */
 __noinline int es_public_read6(struct __sk_buff *skb, struct es_packet *pkt, struct es_segment *seg)
 {
@@ -348,38 +419,38 @@ __noinline int es_public_read6(struct __sk_buff *skb, struct es_packet *pkt, str
 	int counter, service;
 
 	if (!pkt || !seg)
-		return ES_READ6_NEXT;
+		return ES_READ_NEXT;
 	if (es_packet_plain6(skb, pkt, seg, 0)) {
 		service = es_service_find6(&pkt->dest, pkt->dport);
 		if (service >= 0)
 			return service & (ES_SERVICES_MAX - 1);
-		return es_is_service_address6(&pkt->dest) ? ES_READ6_OTHER : ES_READ6_NEXT;
+		return es_is_service_address6(&pkt->dest) ? ES_READ_OTHER : ES_READ_NEXT;
 	}
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
-		return ES_READ6_NEXT;
+		return ES_READ_NEXT;
 	__builtin_memcpy(&pkt->source, &ip.saddr, sizeof(pkt->source));
 	__builtin_memcpy(&pkt->dest, &ip.daddr, sizeof(pkt->dest));
 	pkt->is_v6 = 1;
 	if (ip.nexthdr == ES_HEADER_ICMPV6 && ip.hop_limit == ES_NEIGHBOUR_HOPS)
-		return ES_READ6_SOLICITED;
+		return ES_READ_SOLICITED;
 	if (!es_is_service_address6(&pkt->dest)) {
 		if (!es_public_is_message6(skb, pkt))
-			return ES_READ6_NEXT;
+			return ES_READ_NEXT;
 		es_count(ES_COUNT_handover_public);
-		return ES_READ6_DROP;
+		return ES_READ_DROP;
 	}
 	counter = es_packet_headers6(skb, pkt);
 	if (counter < 0)
-		return ES_READ6_OTHER;
+		return ES_READ_OTHER;
 	len = es_headers_packet_len(ip.payload_len, skb->gso_size != 0, skb->len - ETH_HLEN);
 	if (counter == ES_COUNTER_COUNT && (len > skb->len - ETH_HLEN || es_packet_tcp6(skb, pkt, len, seg)))
 		counter = ES_COUNT_drop_malformed;
 	if (counter != ES_COUNTER_COUNT) {
 		es_count((__u32)counter);
-		return ES_READ6_DROP;
+		return ES_READ_DROP;
 	}
 	service = es_service_find6(&pkt->dest, pkt->dport);
-	return service < 0 ? ES_READ6_OTHER : service & (ES_SERVICES_MAX - 1);
+	return service < 0 ? ES_READ_OTHER : service & (ES_SERVICES_MAX - 1);
 }
 
 /* Returns the program's verdict for a packet of IPv6 that is for no service's port. */
@@ -388,12 +459,12 @@ static __noinline int es_public_other6(struct __sk_buff *skb, const struct es_pa
 	__u8 next = 0, hops = 0;
 	int rc;
 
-	if (!pkt || read == ES_READ6_NEXT)
+	if (!pkt || read == ES_READ_NEXT)
 		return ES_TC_NEXT;
-	if (read == ES_READ6_DROP || bpf_skb_load_bytes(skb, ETH_HLEN + 6, &next, 1) ||
+	if (read == ES_READ_DROP || bpf_skb_load_bytes(skb, ETH_HLEN + 6, &next, 1) ||
 	    bpf_skb_load_bytes(skb, ETH_HLEN + 7, &hops, 1))
 		return TC_ACT_SHOT;
-	if (read == ES_READ6_SOLICITED) {
+	if (read == ES_READ_SOLICITED) {
 		rc = es_neighbour_solicited(skb, pkt, hops);
 		if (rc != -1)
 			return rc;

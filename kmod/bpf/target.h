@@ -308,7 +308,10 @@ static __always_inline int es_handover_deliver(struct es_received *in)
 
 static __always_inline int es_handover_end(struct es_received *in)
 {
-	in->rc = es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt);
+	if (es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
+		es_count(ES_COUNT_answer_failed);
+	else
+		in->rc = TC_ACT_OK;
 	return 0;
 }
 

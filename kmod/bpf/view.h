@@ -10,6 +10,7 @@
 #include "packet.h"
 #include "socket.h"
 #include "tracks.h"
+#include "kmod/core/plan.h"
 #include "kmod/core/view.h"
 
 static __always_inline struct es_decision_set *es_decision_set_of(const struct es_config *cfg,
@@ -127,15 +128,25 @@ static __noinline int es_view_track(struct bpf_sock *sk, const struct es_packet 
 	return 0;
 }
 
-/* es_decide() in a stack frame of its own, and verified once: a global function, see es_service_find(). */
-__noinline int es_view_decide(const struct es_view *v, struct es_verdict *ret)
+/* struct es_planned - a verdict, and the plan of it */
+struct es_planned {
+	struct es_verdict verdict;
+	struct es_public_plan plan;
+};
+
+/*
+ * es_decide() and es_plan_public() in a stack frame of their own, and verified once: a global function, see
+ * es_service_find().
+ */
+__noinline int es_view_decide(const struct es_view *v, struct es_planned *ret)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 
 	if (!cfg || !v || !ret)
 		return -1;
-	es_decide(cfg, v, ret);
+	es_decide(cfg, v, &ret->verdict);
+	es_plan_public(v, &ret->verdict, ES_WAY_AGAIN, &ret->plan);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
  */
 #include "again.h"
 #include "target.h"
+#include "view.h"
 
 /* How a datapath makes sockets, ends them, and gives them packets: all that the order depends on. */
 enum es_plan_way {
@@ -17,6 +18,11 @@ enum es_plan_way {
 	ES_WAY_AGAIN,  /* the same, but one from an envelope comes in again for that (again.h): BPF */
 	ES_WAY_HANDS,  /* by system calls, while the packet waits: netfilter */
 };
+
+/* A list of steps says which ways have each: HANDS alone, PACKET (both that go by it), or ALL. */
+#define ES_WAY_IS_OF_ALL(way)	 1
+#define ES_WAY_IS_OF_HANDS(way)	 ((way) == ES_WAY_HANDS)
+#define ES_WAY_IS_OF_PACKET(way) ((way) != ES_WAY_HANDS)
 
 /*
  * es_plan_undo() - how the note that a socket is to be made (ES_SETTLED_MAKE) is taken back when there is
@@ -31,8 +37,6 @@ static __always_inline enum es_settled_step es_plan_undo(enum es_plan_way way)
 
 /*
  * The steps that follow the verdict about a handover message:
- *
- * Each with those ways that have it: HANDS alone, PACKET (both that go by it), or ALL.
  *
  * settle - note what is about to become of the request; that fails if another CPU was first
  *          (es_handover_is_settled())
@@ -113,15 +117,9 @@ struct es_handover_plan {
 /* es_handover_steps_of() - the steps that a datapath of this way has */
 static __always_inline __u32 es_handover_steps_of(enum es_plan_way way)
 {
-#define ES_HANDOVER_STEP_ALL(name)	| ES_HANDOVER_STEP(name)
-#define ES_HANDOVER_STEP_HANDS(name)	| (way == ES_WAY_HANDS ? ES_HANDOVER_STEP(name) : 0)
-#define ES_HANDOVER_STEP_PACKET(name)	| (way != ES_WAY_HANDS ? ES_HANDOVER_STEP(name) : 0)
-#define ES_HANDOVER_STEP_OF(name, ways) ES_HANDOVER_STEP_##ways(name)
+#define ES_HANDOVER_STEP_OF(name, ways) | (ES_WAY_IS_OF_##ways(way) ? ES_HANDOVER_STEP(name) : 0)
 	return 0 ES_HANDOVER_STEPS(ES_HANDOVER_STEP_OF);
 #undef ES_HANDOVER_STEP_OF
-#undef ES_HANDOVER_STEP_PACKET
-#undef ES_HANDOVER_STEP_HANDS
-#undef ES_HANDOVER_STEP_ALL
 }
 
 static __always_inline void es_handover_plan_deliver(const struct es_handover_view *v, enum es_plan_way way,
@@ -258,6 +256,200 @@ static __always_inline __u32 es_handover_failed(struct es_handover_plan *plan, _
 	if (plan->steps & ES_HANDOVER_STEP(leave))
 		undo |= ES_HANDOVER_UNDO_LEFT;
 	return undo;
+}
+
+/*
+ * The steps that follow the verdict about a packet of the public interface:
+ *
+ * making - note that a socket is to be made, and look for its server: es_plan_making() says what follows.
+ *          Nothing does of a damaged packet, from which no socket must come: the stack drops and counts it
+ * undo - take that note back, before anybody hears of it
+ * promise - note that nothing is made here, before another node can be given the connection; that fails if it
+ *           was made here, or has gone elsewhere (es_view_may_be_given())
+ * asked - all nodes are asked about the segment now (strays.h)
+ * queue - give the packet to the inspector
+ * clear - end the old socket, before the answer, after which its client's request can come at once, and
+ *         before a new socket is made
+ * answer - send the client the verdict's answer
+ * end - end the old socket. The packet itself becomes its RST, so that is the last use of it
+ * make - make the socket, or note what is to be known of it; hands count, and take the note back, when it is
+ *        known what came of that
+ * first - note the request among those that were heard (firsts.h). This node, too, may be lost, and be asked
+ *         again when its sockets are gone. A request whose socket could not be made was not executed, so it
+ *         is not noted; with hands, that is known later
+ * pass - the packet goes up the stack, where its socket is made
+ * deliver - give it to the very socket that was found
+ */
+#define ES_PUBLIC_STEPS(X)                                                                                   \
+	X(making, ALL)                                                                                       \
+	X(undo, ALL)                                                                                         \
+	X(promise, ALL)                                                                                      \
+	X(asked, ALL)                                                                                        \
+	X(queue, ALL)                                                                                        \
+	X(clear, HANDS)                                                                                      \
+	X(answer, ALL)                                                                                       \
+	X(end, PACKET)                                                                                       \
+	X(make, ALL)                                                                                         \
+	X(first, PACKET)                                                                                     \
+	X(pass, PACKET)                                                                                      \
+	X(deliver, ALL)
+
+#define ES_PUBLIC_STEP_AT(name, ways) ES_PUBLIC_AT_##name,
+enum es_public_step_at { ES_PUBLIC_STEPS(ES_PUBLIC_STEP_AT) ES_PUBLIC_STEPS_COUNT };
+#undef ES_PUBLIC_STEP_AT
+
+#define ES_PUBLIC_STEP(name) (1u << ES_PUBLIC_AT_##name)
+
+/* struct es_public_plan - @steps, of ES_PUBLIC_STEP(), and @counter: as struct es_handover_plan has them */
+struct es_public_plan {
+	__u32 steps;
+	__u32 counter;
+};
+
+/* es_public_steps_of() - the steps that a datapath of this way has */
+static __always_inline __u32 es_public_steps_of(enum es_plan_way way)
+{
+#define ES_PUBLIC_STEP_OF(name, ways) | (ES_WAY_IS_OF_##ways(way) ? ES_PUBLIC_STEP(name) : 0)
+	return 0 ES_PUBLIC_STEPS(ES_PUBLIC_STEP_OF);
+#undef ES_PUBLIC_STEP_OF
+}
+
+/* es_plan_public() - of es_decide()'s verdict about @v */
+static __always_inline void es_plan_public(const struct es_view *v, const struct es_verdict *verdict,
+					   enum es_plan_way way, struct es_public_plan *ret)
+{
+	__u32 steps = 0;
+
+	ret->counter = verdict->counter;
+	switch (verdict->action) {
+	case ES_DELIVER:
+		steps = ES_PUBLIC_STEP(deliver);
+		break;
+	case ES_QUEUE_FIRST:
+		steps = ES_PUBLIC_STEP(queue);
+		if (es_verdict_gives(v, verdict)) {
+			steps |= ES_PUBLIC_STEP(promise);
+			ret->counter = ES_COUNT_layer4_queued;
+		}
+		break;
+	case ES_QUEUE_LATER:
+		steps = ES_PUBLIC_STEP(queue);
+		break;
+	case ES_QUEUE_STRAY:
+		steps = ES_PUBLIC_STEP(asked) | ES_PUBLIC_STEP(queue);
+		break;
+	case ES_SYNACK:
+	case ES_ANSWER_ACK:
+	case ES_ANSWER_RST:
+		steps = ES_PUBLIC_STEP(answer);
+		break;
+	case ES_END_OLD:
+		steps = ES_PUBLIC_STEP(clear) | ES_PUBLIC_STEP(end);
+		break;
+	case ES_END_OLD_AND_SYNACK:
+		steps = ES_PUBLIC_STEP(clear) | ES_PUBLIC_STEP(answer) | ES_PUBLIC_STEP(end);
+		break;
+	case ES_REBUILD:
+		steps = ES_PUBLIC_STEP(making);
+		break;
+	default:
+		break;
+	}
+	ret->steps = steps & es_public_steps_of(way);
+}
+
+/*
+ * es_plan_makes() - may a socket be made, now that ES_SETTLED_MAKE has said @s?
+ * With the module, a socket that was to be made may be tried again: a firewall may have dropped its packet,
+ * and the stack makes no second one. With hands, an earlier process of this node may have made it without
+ * anybody's having heard of it.
+ */
+static __always_inline int es_plan_makes(enum es_plan_way way, const struct es_settled_answer *s)
+{
+	if (way == ES_WAY_PACKET)
+		return s->as == ES_SETTLED_NOT || s->as == ES_SETTLED_MADE;
+	return s->as == ES_SETTLED_NOT && !(way == ES_WAY_HANDS && s->has_vanished);
+}
+
+/**
+ * struct es_plan_server - what is known of the server for which a socket is to be made
+ * @settled: what ES_SETTLED_MAKE has said; the rest is needed where es_plan_makes()
+ * @listening: it is there; @is_full: its accept queue is; @is_unknown: nobody could tell
+ */
+struct es_plan_server {
+	struct es_settled_answer settled;
+	__u8 listening;
+	__u8 is_full;
+	__u8 is_unknown;
+};
+
+/* es_plan_making() - what follows the step making; @leased: struct es_config's */
+static __always_inline void es_plan_making(const struct es_view *v, const struct es_plan_server *server,
+					   enum es_plan_way way, int leased, struct es_public_plan *ret)
+{
+	const __u32 give = ES_PUBLIC_STEP(promise) | ES_PUBLIC_STEP(queue);
+	const int may_give = v->may_give && v->inspector_alive;
+	const __u8 as = server->settled.as;
+
+	/* The inspector may know which node has the connection. */
+	if (as == ES_SETTLED_REFUSED && may_give) {
+		ret->steps = give;
+		ret->counter = ES_COUNT_layer4_queued;
+		return;
+	}
+	/*
+	 * The request was rebuilt before; or it was refused while there was an inspector, and another node
+	 * may have it.
+	 */
+	if (!es_plan_makes(way, &server->settled)) {
+		ret->steps = 0;
+		ret->counter = ES_COUNT_handover_old;
+		return;
+	}
+	ret->steps = ES_PUBLIC_STEP(undo);
+	if (!server->listening && may_give && !server->is_unknown && as == ES_SETTLED_NOT) {
+		ret->steps |= give;
+		ret->counter = ES_COUNT_layer4_queued;
+		return;
+	}
+	/* The client is told at once, as a stack without that port would. */
+	if (!server->listening) {
+		ret->steps |= ES_PUBLIC_STEP(answer);
+		ret->counter = ES_COUNT_rebuild_no_listener;
+		return;
+	}
+	/* Otherwise the kernel drops the packet, and our note of it the client's retransmissions. */
+	if (server->is_full) {
+		ret->counter = ES_COUNT_handover_accept_full;
+		return;
+	}
+	ret->steps = ES_PUBLIC_STEP(clear) | ES_PUBLIC_STEP(make) | ES_PUBLIC_STEP(pass);
+	if (leased)
+		ret->steps |= ES_PUBLIC_STEP(first);
+	ret->steps &= es_public_steps_of(way);
+	if (way == ES_WAY_HANDS)
+		ret->counter = ES_COUNTER_COUNT; /* when it is known what came of it */
+}
+
+/* es_public_failed() - the step @step of the plan has failed: the plan is what follows from that now */
+static __always_inline void es_public_failed(const struct es_view *v, __u32 step, struct es_public_plan *plan)
+{
+	plan->steps = 0;
+	switch (step) {
+	case ES_PUBLIC_STEP(promise):
+		plan->counter = es_view_kept(v);
+		break;
+	case ES_PUBLIC_STEP(queue):
+		plan->counter = ES_COUNT_drop_queue_full;
+		break;
+	case ES_PUBLIC_STEP(make):
+		plan->steps = ES_PUBLIC_STEP(undo);
+		plan->counter = ES_COUNT_rebuild_refused;
+		break;
+	default:
+		plan->counter = ES_COUNT_answer_failed;
+		break;
+	}
 }
 
 #endif

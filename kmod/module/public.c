@@ -15,9 +15,10 @@
 #include "settled.h"
 #include "view.h"
 #include "kmod/core/icmp.h"
+#include "kmod/core/plan.h"
 #include "kmod/core/serving.h"
 
-/* struct es_inbound - a packet under decision, for the functions below */
+/* struct es_inbound - a packet under decision, with its plan; @rc: the hook's verdict */
 struct es_inbound {
 	struct es_node *node;
 	const struct es_version *version;
@@ -27,12 +28,67 @@ struct es_inbound {
 	struct es_verdict verdict;
 	struct es_record record;
 	struct es_socket_found found;
+	struct es_public_plan plan;
 	u64 now_ns;
 	int service;
+	unsigned int rc;
 };
 
-/* Carry out a verdict that sends something to the client. Returns 0 or -errno. */
-static int es_carry_out_answer(const struct es_inbound *in)
+static struct es_settled_answer es_public_settle(const struct es_inbound *in, enum es_settled_step step)
+{
+	return es_settle(in->node, &in->version->config, in->view.flow_hash, in->view.seg.seq, step, 0);
+}
+
+/*
+ * The steps of a plan (kmod/core/plan.h). Each returns 0, or anything else if it has failed. A packet with a
+ * wrong checksum is found where its socket would be made: es_rebuild_hook().
+ */
+static int es_public_making(struct es_inbound *in)
+{
+	struct es_plan_server server = {.settled = es_public_settle(in, ES_SETTLED_MAKE)};
+	const struct sock *listener;
+
+	if (es_plan_makes(ES_WAY_PACKET, &server.settled)) {
+		es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
+		listener = in->found.listener;
+		server.listening =
+			listener && es_listener_is_usable(listener) &&
+			!es_serving_refuses(in->node->state, (u32)in->service, in->pkt.is_v6, in->now_ns);
+		server.is_full = server.listening && sk_acceptq_is_full(listener);
+	}
+	es_plan_making(&in->view, &server, ES_WAY_PACKET, in->version->config.leased, &in->plan);
+	return 0;
+}
+
+static int es_public_undo(const struct es_inbound *in)
+{
+	es_public_settle(in, es_plan_undo(ES_WAY_PACKET));
+	return 0;
+}
+
+static int es_public_promise(const struct es_inbound *in)
+{
+	struct es_settled_answer settled = es_public_settle(in, ES_SETTLED_REFUSE);
+
+	return es_view_may_be_given(&in->view, &settled) ? 0 : -1;
+}
+
+static int es_public_asked(const struct es_inbound *in)
+{
+	es_stray_asked(es_stray_slot(in->node, in->view.flow_hash), in->view.now_ms);
+	return 0;
+}
+
+static int es_public_queue(struct es_inbound *in)
+{
+	int was_heard = es_verdict_needs_flow(&in->verdict) &&
+			es_flow_was_heard(in->node, in->view.flow_hash, in->now_ns);
+
+	es_view_record(&in->view, &in->verdict, &in->pkt, (u32)in->service, was_heard, &in->record);
+	return es_queue_push(in->node, in->version->config.workers, in->skb, &in->record);
+}
+
+static int es_public_answer(const struct es_inbound *in)
 {
 	const struct es_config *cfg = &in->version->config;
 	struct es_answer answer;
@@ -41,127 +97,56 @@ static int es_carry_out_answer(const struct es_inbound *in)
 	return es_answer_send(in->skb, cfg, &answer);
 }
 
-/* Give the packet to the inspector; it ends here. Returns the counter to count by. */
-static u32 es_carry_out_queue(struct es_inbound *in)
+static int es_public_end(struct es_inbound *in)
 {
-	int was_heard = es_verdict_needs_flow(&in->verdict) &&
-			es_flow_was_heard(in->node, in->view.flow_hash, in->now_ns);
-	int gives = es_verdict_gives(&in->view, &in->verdict);
-	struct es_settled_answer settled;
+	int rc = es_answer_end_old(in->skb, &in->pkt, in->view.old_rcv_nxt);
 
-	/*
-	 * A connection that this node does not serve at layer 4 may go to another node, but not before this
-	 * node has noted that it makes no socket for it.
-	 */
-	if (gives) {
-		settled = es_settle(in->node, &in->version->config, in->view.flow_hash, in->view.seg.seq,
-				    ES_SETTLED_REFUSE, 0);
-		if (!es_view_may_be_given(&in->view, &settled))
-			return es_view_kept(&in->view);
-	}
-
-	if (in->verdict.action == ES_QUEUE_STRAY)
-		es_stray_asked(es_stray_slot(in->node, in->view.flow_hash), in->view.now_ms);
-	es_view_record(&in->view, &in->verdict, &in->pkt, (u32)in->service, was_heard, &in->record);
-	return es_queue_push(in->node, in->version->config.workers, in->skb, &in->record)
-		       ? ES_COUNT_drop_queue_full
-	       : gives ? ES_COUNT_layer4_queued
-		       : in->verdict.counter;
+	if (!rc)
+		in->rc = NF_ACCEPT;
+	return rc;
 }
 
-/* Make the socket here, without an inspector. Returns the hook's verdict. */
-static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter)
+static int es_public_make(const struct es_inbound *in)
 {
-	const struct es_config *cfg = &in->version->config;
-	int may_give = in->view.may_give && in->view.inspector_alive, listens;
 	struct es_track track = {};
-	u8 settled;
 
-	settled = es_settle(in->node, cfg, in->view.flow_hash, in->view.seg.seq, ES_SETTLED_MAKE, 0).as;
-	/* The inspector may know which node has the connection. */
-	if (settled == ES_SETTLED_REFUSED && may_give) {
-		*ret_counter = es_carry_out_queue(in);
-		return NF_DROP;
-	}
-	/*
-	 * The request was rebuilt before; or it was refused while there was an inspector, and another node
-	 * may have it.
-	 */
-	if (!es_settled_is_makeable(settled)) {
-		*ret_counter = ES_COUNT_handover_old;
-		return NF_DROP;
-	}
 	es_track_begin_uninspected(&track, &in->verdict.options);
-	es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
-	listens = in->found.listener && es_listener_is_usable(in->found.listener) &&
-		  !es_serving_refuses(in->node->state, (u32)in->service, in->pkt.is_v6, in->now_ns);
-	if (!listens && may_give && settled == ES_SETTLED_NOT) {
-		es_settle(in->node, cfg, in->view.flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
-		*ret_counter = es_carry_out_queue(in);
-		return NF_DROP;
-	}
-	if (!listens)
-		/* Tell the client at once, as a stack without that port would. */
-		*ret_counter =
-			es_carry_out_answer(in) ? ES_COUNT_answer_failed : ES_COUNT_rebuild_no_listener;
-	else if (sk_acceptq_is_full(in->found.listener))
-		*ret_counter = ES_COUNT_handover_accept_full;
-	else if (es_rebuild_note(in->node, &in->pkt, &in->view.seg, in->view.flow_hash, (u16)cfg->self,
-				 &track))
-		*ret_counter = ES_COUNT_rebuild_refused;
-	if (*ret_counter != in->verdict.counter) {
-		es_settle(in->node, cfg, in->view.flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
-		return NF_DROP;
-	}
-	/* Noted because this node, too, may be lost, and be asked again when its sockets are gone. */
-	if (in->version->config.leased)
-		es_first_note(in->node, in->view.flow_hash, in->view.seg.seq, in->now_ns);
+	return es_rebuild_note(in->node, &in->pkt, &in->view.seg, in->view.flow_hash,
+			       (u16)in->version->config.self, &track);
+}
+
+static int es_public_first(const struct es_inbound *in)
+{
+	es_first_note(in->node, in->view.flow_hash, in->view.seg.seq, in->now_ns);
+	return 0;
+}
+
+static int es_public_pass(struct es_inbound *in)
+{
 	es_rebuild_split(in->skb, &in->pkt, &in->view.seg);
 	in->skb->pkt_type = PACKET_HOST;
-	return NF_ACCEPT;
+	in->rc = NF_ACCEPT;
+	return 0;
 }
 
-static unsigned int es_carry_out(struct es_inbound *in)
+static int es_public_deliver(struct es_inbound *in)
 {
-	u32 counter = in->verdict.counter;
-	unsigned int rc = NF_DROP;
+	in->rc = es_socket_deliver(in->skb, &in->found);
+	return 0;
+}
 
-	switch (in->verdict.action) {
-	case ES_DELIVER:
-		rc = es_socket_deliver(in->skb, &in->found);
-		break;
-	case ES_QUEUE_FIRST:
-	case ES_QUEUE_LATER:
-	case ES_QUEUE_STRAY:
-		counter = es_carry_out_queue(in);
-		break;
-	case ES_SYNACK:
-	case ES_ANSWER_ACK:
-	case ES_ANSWER_RST:
-		if (es_carry_out_answer(in))
-			counter = ES_COUNT_answer_failed;
-		break;
-	case ES_END_OLD_AND_SYNACK:
-		if (es_carry_out_answer(in)) {
-			counter = ES_COUNT_answer_failed;
-			break;
-		}
-		fallthrough;
-	case ES_END_OLD:
-		/* The packet itself becomes the old socket's RST. */
-		if (es_answer_end_old(in->skb, &in->pkt, in->view.old_rcv_nxt))
-			counter = ES_COUNT_answer_failed;
-		else
-			rc = NF_ACCEPT;
-		break;
-	case ES_REBUILD:
-		rc = es_carry_out_rebuild(in, &counter);
-		break;
-	default:
-		break;
-	}
-	es_count(in->node, counter);
-	return rc;
+#define ES_PUBLIC_TAKE_ALL(name)                                                                             \
+	if ((in->plan.steps & ES_PUBLIC_STEP(name)) && es_public_##name(in))                                 \
+		return ES_PUBLIC_STEP(name);
+#define ES_PUBLIC_TAKE_PACKET ES_PUBLIC_TAKE_ALL
+#define ES_PUBLIC_TAKE_HANDS(name)
+#define ES_PUBLIC_TAKE(name, ways) ES_PUBLIC_TAKE_##ways(name)
+
+/* Take the steps of the plan. Returns the one that has failed, or 0. */
+static u32 es_public_carry_out(struct es_inbound *in)
+{
+	ES_PUBLIC_STEPS(ES_PUBLIC_TAKE)
+	return 0;
 }
 
 /* A TCP segment to a service, whose headers are read. The caller puts the socket. */
@@ -169,6 +154,7 @@ static unsigned int es_public_segment(struct es_inbound *in)
 {
 	const struct es_config *cfg = &in->version->config;
 	struct es_view *v = &in->view;
+	u32 failed;
 
 	in->now_ns = ktime_get_coarse_ns();
 	es_socket_lookup(in->node->net, in->skb, &in->pkt, &in->found);
@@ -210,7 +196,15 @@ static unsigned int es_public_segment(struct es_inbound *in)
 	}
 	if (in->verdict.guess)
 		es_guess_note(&in->node->state->guesses, es_ns_to_s(in->now_ns));
-	return es_carry_out(in);
+	es_plan_public(v, &in->verdict, ES_WAY_PACKET, &in->plan);
+	failed = es_public_carry_out(in);
+	if (failed) {
+		es_public_failed(v, failed, &in->plan);
+		if (in->plan.steps & ES_PUBLIC_STEP(undo))
+			es_public_undo(in);
+	}
+	es_count(in->node, in->plan.counter);
+	return in->rc;
 }
 
 /* See kmod/bpf/public.h. */
@@ -354,7 +348,7 @@ static unsigned int es_public_ip6(struct es_inbound *in)
 
 unsigned int es_public_hook(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	struct es_inbound in = {.node = priv, .skb = skb};
+	struct es_inbound in = {.node = priv, .skb = skb, .rc = NF_DROP};
 	unsigned int rc = NF_ACCEPT;
 
 	if (unlikely(skb->mark == ES_FIN_MARK))

@@ -41,13 +41,4 @@ static inline int es_settle_reset(struct es_node *node, u64 flow_hash)
 	return found;
 }
 
-/*
- * May a socket be made of it? A request that a firewall dropped before its socket was made may be tried
- * again: the stack itself makes no second socket.
- */
-static inline int es_settled_is_makeable(u8 as)
-{
-	return as == ES_SETTLED_NOT || as == ES_SETTLED_MADE;
-}
-
 #endif

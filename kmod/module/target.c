@@ -103,7 +103,7 @@ static int es_handover_settle(struct es_received *in)
 	struct es_settled_answer settled = es_settle(in->node, &in->version->config, in->flow_hash,
 						     in->view.seg.seq, in->plan.settle, in->h.attempt);
 
-	/* As es_settled_is_makeable() has it. */
+	/* As es_plan_makes() has it. */
 	return es_handover_is_settled(in->plan.settle, &settled, 1, &in->h) ? 0 : -EEXIST;
 }
 

@@ -8,6 +8,7 @@
 #include "kmod/core/answer.h"
 #include "kmod/core/headers.h"
 #include "kmod/core/icmp.h"
+#include "kmod/core/plan.h"
 #include "kmod/core/serving.h"
 #include "netfilter/node/answer.h"
 #include "netfilter/node/tracks.h"
@@ -19,7 +20,7 @@
 #include "netfilter/node/view.h"
 
 /*
- * struct es_nf_inbound - a packet under decision, for the functions below; @connection: set if the inspector
+ * struct es_nf_inbound - a packet under decision, with its plan, and @fate; @connection: set if the inspector
  * may have to know of it
  */
 struct es_nf_inbound {
@@ -31,21 +32,14 @@ struct es_nf_inbound {
 	struct es_verdict verdict;
 	struct es_nf_found found;
 	struct es_nf_connection *connection;
+	struct es_public_plan plan;
 	__u32 service;
+	enum es_nf_fate fate;
 };
 
 static int es_nf_look(struct es_nf_inbound *in)
 {
 	return es_nf_node_look(in->node, &in->flow, &in->found);
-}
-
-/* Carries out a verdict that sends something to the client. Returns the counter to count by. */
-static __u32 es_nf_carry_out_answer(const struct es_nf_inbound *in)
-{
-	struct es_answer answer;
-
-	es_answer_make(&in->node->config, &in->pkt, &in->view.seg, &in->verdict, &answer);
-	return es_nf_answer_send(in->node, in->frame, &answer) ? ES_COUNT_answer_failed : in->verdict.counter;
 }
 
 /*
@@ -77,47 +71,8 @@ static __u32 es_nf_carry_out_refusal(const struct es_nf_inbound *in)
 							       : ES_COUNT_rebuild_refused;
 }
 
-/* Give the packet to the inspector. Returns the counter to count by. */
-static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
-{
-	struct es_nf_node *node = in->node;
-	const struct es_view *v = &in->view;
-	__u32 worker = es_view_worker(v, &node->config);
-	int gives = es_verdict_gives(v, &in->verdict);
-	struct es_record record = {};
-	int was_heard = es_verdict_needs_flow(&in->verdict) && es_nf_flow_was_heard(node, v->flow_hash);
-	struct es_settled_answer settled;
-
-	/*
-	 * A connection that this node does not serve at layer 4 may go to another node, but not before this
-	 * node has noted that it makes no socket for it.
-	 */
-	if (gives) {
-		settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_REFUSE, 0);
-		if (!es_view_may_be_given(v, &settled))
-			return es_view_kept(v);
-	}
-
-	if (in->verdict.action == ES_QUEUE_STRAY)
-		es_stray_asked(es_nf_stray_slot(node, v->flow_hash), v->now_ms);
-	es_view_record(v, &in->verdict, &in->pkt, in->service, was_heard, &record);
-	if (v->track && in->connection)
-		es_view_record_track(&in->connection->track, &record);
-	if (!node->queue[worker] ||
-	    es_nf_queue_push(node->queue[worker], &node->memory.state->worker[worker].awake, &record,
-			     in->frame->bytes))
-		return ES_COUNT_drop_queue_full;
-	return gives ? ES_COUNT_layer4_queued : in->verdict.counter;
-}
-
-static void es_nf_rebuild_failed(const struct es_nf_making *making, __u32 counter)
-{
-	es_nf_settle(making->node, making->flow_hash, making->seg.seq, ES_SETTLED_FORGET, 0);
-	es_nf_count(making->node, counter);
-}
-
 /* The attempt is over. Its service may have gone since it began, with a new configuration. */
-static void es_nf_rebuild_made(const struct es_nf_making *making, int rc)
+static void es_nf_public_made(const struct es_nf_making *making, int rc)
 {
 	struct es_nf_node *node = making->node;
 	int service = es_nf_service_find(node, &making->flow.service, making->flow.service_port);
@@ -125,7 +80,8 @@ static void es_nf_rebuild_made(const struct es_nf_making *making, int rc)
 
 	if (rc) {
 		es_nf_unproven_forget(node, &making->flow);
-		es_nf_rebuild_failed(making, ES_COUNT_rebuild_refused);
+		es_nf_settle(node, making->flow_hash, making->seg.seq, es_plan_undo(ES_WAY_HANDS), 0);
+		es_nf_count(node, ES_COUNT_rebuild_refused);
 		return;
 	}
 	if (service >= 0)
@@ -142,116 +98,150 @@ static void es_nf_rebuild_made(const struct es_nf_making *making, int rc)
 	es_nf_count(node, making->counter);
 }
 
-/* Make the socket here, without an inspector. Counts. */
-static void es_nf_carry_out_rebuild(struct es_nf_inbound *in)
+static struct es_settled_answer es_nf_public_settle(const struct es_nf_inbound *in, enum es_settled_step step)
+{
+	return es_nf_settle(in->node, in->view.flow_hash, in->view.seg.seq, step, 0);
+}
+
+/*
+ * The steps of a plan (kmod/core/plan.h). Each returns 0, or anything else if it has failed. The stack would
+ * drop a packet with a wrong checksum; the client sends it again, unharmed.
+ */
+static int es_nf_public_making(struct es_nf_inbound *in)
+{
+	struct es_nf_node *node = in->node;
+	struct es_plan_server server = {};
+
+	if (!es_nf_packet_is_whole(in->frame->bytes, &in->pkt, &in->view.seg)) {
+		in->plan.steps = 0;
+		return 0;
+	}
+	server.settled = es_nf_public_settle(in, ES_SETTLED_MAKE);
+	if (es_plan_makes(ES_WAY_HANDS, &server.settled)) {
+		server.is_unknown = es_nf_look(in) != 0;
+		server.listening =
+			!server.is_unknown && in->found.listening &&
+			!es_serving_refuses(node->memory.state, in->service, in->pkt.is_v6, node->now_ns);
+		server.is_full = in->found.accept_full;
+	}
+	es_plan_making(&in->view, &server, ES_WAY_HANDS, node->config.leased, &in->plan);
+	return 0;
+}
+
+static int es_nf_public_undo(const struct es_nf_inbound *in)
+{
+	es_nf_public_settle(in, es_plan_undo(ES_WAY_HANDS));
+	return 0;
+}
+
+static int es_nf_public_promise(const struct es_nf_inbound *in)
+{
+	struct es_settled_answer settled = es_nf_public_settle(in, ES_SETTLED_REFUSE);
+
+	return es_view_may_be_given(&in->view, &settled) ? 0 : -1;
+}
+
+static int es_nf_public_asked(const struct es_nf_inbound *in)
+{
+	es_stray_asked(es_nf_stray_slot(in->node, in->view.flow_hash), in->view.now_ms);
+	return 0;
+}
+
+static int es_nf_public_queue(const struct es_nf_inbound *in)
 {
 	struct es_nf_node *node = in->node;
 	const struct es_view *v = &in->view;
+	__u32 worker = es_view_worker(v, &node->config);
+	int was_heard = es_verdict_needs_flow(&in->verdict) && es_nf_flow_was_heard(node, v->flow_hash);
+	struct es_record record = {};
+
+	if (!node->queue[worker])
+		return -1;
+	es_view_record(v, &in->verdict, &in->pkt, in->service, was_heard, &record);
+	if (v->track && in->connection)
+		es_view_record_track(&in->connection->track, &record);
+	return es_nf_queue_push(node->queue[worker], &node->memory.state->worker[worker].awake, &record,
+				in->frame->bytes);
+}
+
+static int es_nf_public_clear(const struct es_nf_inbound *in)
+{
+	es_nf_node_end_old(in->node, &in->flow, &in->found);
+	return 0;
+}
+
+static int es_nf_public_answer(const struct es_nf_inbound *in)
+{
+	struct es_answer answer;
+
+	es_answer_make(&in->node->config, &in->pkt, &in->view.seg, &in->verdict, &answer);
+	return es_nf_answer_send(in->node, in->frame, &answer);
+}
+
+/* es_nf_public_made() counts the outcome, and takes the notes back if there is no socket. */
+static int es_nf_public_make(const struct es_nf_inbound *in)
+{
+	const struct es_view *v = &in->view;
 	const struct es_nf_making making = {
-		.node = node,
-		.made = es_nf_rebuild_made,
+		.node = in->node,
+		.made = es_nf_public_made,
 		.flow = in->flow,
 		.flow_hash = v->flow_hash,
 		.seg = v->seg,
 		.options = in->verdict.options,
 		.counter = in->verdict.counter,
 	};
-	struct es_settled_answer settled;
-	int may_give = v->may_give && v->inspector_alive, is_unknown;
 
-	/* The stack would drop a packet with a wrong checksum; the client sends it again, unharmed. */
-	if (!es_nf_packet_is_whole(in->frame->bytes, &in->pkt, &v->seg)) {
-		es_nf_count(node, in->verdict.counter);
-		return;
-	}
-	/*
-	 * The request may have been rebuilt before; or it was refused while there was an inspector, and
-	 * another node may have it.
-	 */
-	settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0);
-	/* The inspector may know which node has the connection. */
-	if (settled.as == ES_SETTLED_REFUSED && may_give) {
-		es_nf_count(node, es_nf_carry_out_queue(in));
-		return;
-	}
-	if (settled.as != ES_SETTLED_NOT || settled.has_vanished) {
-		es_nf_count(node, ES_COUNT_handover_old);
-		return;
-	}
-	is_unknown = es_nf_look(in);
-	if (is_unknown || !in->found.listening ||
-	    es_serving_refuses(node->memory.state, in->service, in->pkt.is_v6, node->now_ns)) {
-		if (!is_unknown && may_give) {
-			es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
-			es_nf_count(node, es_nf_carry_out_queue(in));
-			return;
-		}
-		/* Tell the client at once, as a stack without that port would. */
-		es_nf_rebuild_failed(&making, es_nf_carry_out_answer(in) == ES_COUNT_answer_failed
-						      ? ES_COUNT_answer_failed
-						      : ES_COUNT_rebuild_no_listener);
-		return;
-	}
-	if (in->found.accept_full) {
-		es_nf_rebuild_failed(&making, ES_COUNT_handover_accept_full);
-		return;
-	}
-	es_nf_node_end_old(node, &in->flow, &in->found);
-	if (es_nf_unproven_note(node, &in->flow, &v->seg, (__u16)node->config.self, 0))
-		es_nf_rebuild_failed(&making, ES_COUNT_rebuild_refused);
-	else
-		es_nf_make(&making, in->frame->bytes, in->frame->len, NULL);
+	if (es_nf_unproven_note(in->node, &in->flow, &v->seg, (__u16)in->node->config.self, 0))
+		return -1;
+	es_nf_make(&making, in->frame->bytes, in->frame->len, NULL);
+	return 0;
 }
 
-static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
+/*
+ * A packet that was on its way before its connection was here has been taken by the kernel for one of another
+ * connection. Given to the stack again, it is looked up again.
+ */
+static int es_nf_public_deliver(struct es_nf_inbound *in)
 {
 	const struct es_nf_hands *hands = &in->node->hands;
-	enum es_nf_fate fate = ES_NF_DROP;
-	__u32 counter = in->verdict.counter;
+
+	if (!in->frame->is_here)
+		return hands->inject(hands->ctx, in->frame->bytes, in->frame->len);
+	in->fate = ES_NF_ACCEPT;
+	return 0;
+}
+
+#define ES_NF_PUBLIC_TAKE_ALL(name)                                                                          \
+	if ((in->plan.steps & ES_PUBLIC_STEP(name)) && es_nf_public_##name(in))                              \
+		return ES_PUBLIC_STEP(name);
+#define ES_NF_PUBLIC_TAKE_HANDS ES_NF_PUBLIC_TAKE_ALL
+#define ES_NF_PUBLIC_TAKE_PACKET(name)
+#define ES_NF_PUBLIC_TAKE(name, ways) ES_NF_PUBLIC_TAKE_##ways(name)
+
+/* Take the steps of the plan. Returns the one that has failed, or 0. */
+static __u32 es_nf_public_take(struct es_nf_inbound *in)
+{
+	ES_PUBLIC_STEPS(ES_NF_PUBLIC_TAKE)
+	return 0;
+}
+
+static void es_nf_public_carry_out(struct es_nf_inbound *in)
+{
+	__u32 failed;
 
 	if (es_nf_is_refused(in)) {
 		es_nf_count(in->node, es_nf_carry_out_refusal(in));
-		return ES_NF_DROP;
+		return;
 	}
-	switch (in->verdict.action) {
-	case ES_DELIVER:
-		if (in->frame->is_here) {
-			fate = ES_NF_ACCEPT;
-			break;
-		}
-		/*
-		 * The packet was on its way before its connection was here, so the kernel took it for one of
-		 * another connection. Given to the stack again, it is looked up again.
-		 */
-		if (hands->inject(hands->ctx, in->frame->bytes, in->frame->len))
-			counter = ES_COUNT_answer_failed;
-		break;
-	case ES_QUEUE_FIRST:
-	case ES_QUEUE_LATER:
-	case ES_QUEUE_STRAY:
-		counter = es_nf_carry_out_queue(in);
-		break;
-	case ES_END_OLD:
-		es_nf_node_end_old(in->node, &in->flow, &in->found);
-		break;
-	case ES_END_OLD_AND_SYNACK:
-		/* Before the answer is sent, since the request may arrive right after it. */
-		es_nf_node_end_old(in->node, &in->flow, &in->found);
-		counter = es_nf_carry_out_answer(in);
-		break;
-	case ES_SYNACK:
-	case ES_ANSWER_ACK:
-	case ES_ANSWER_RST:
-		counter = es_nf_carry_out_answer(in);
-		break;
-	case ES_REBUILD:
-		es_nf_carry_out_rebuild(in);
-		return ES_NF_DROP;
-	default:
-		break;
+	es_plan_public(&in->view, &in->verdict, ES_WAY_HANDS, &in->plan);
+	failed = es_nf_public_take(in);
+	if (failed) {
+		es_public_failed(&in->view, failed, &in->plan);
+		if (in->plan.steps & ES_PUBLIC_STEP(undo))
+			es_nf_public_undo(in);
 	}
-	es_nf_count(in->node, counter);
-	return fate;
+	es_nf_count(in->node, in->plan.counter);
 }
 
 /*
@@ -446,8 +436,8 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	}
 	if (in->verdict.guess)
 		es_guess_note(&node->memory.state->guesses, es_ns_to_s(node->now_ns));
-	fate = es_nf_carry_out(in);
-	return fate == ES_NF_DROP ? es_nf_public_given(node, in) : fate;
+	es_nf_public_carry_out(in);
+	return in->fate == ES_NF_DROP ? es_nf_public_given(node, in) : in->fate;
 }
 
 /*
@@ -492,7 +482,7 @@ static int es_nf_public_is_message(const struct es_nf_node *node, const struct e
 
 enum es_nf_fate es_nf_public(struct es_nf_node *node, const struct es_nf_frame *frame)
 {
-	struct es_nf_inbound in = {.node = node, .frame = frame};
+	struct es_nf_inbound in = {.node = node, .frame = frame, .fate = ES_NF_DROP};
 	struct es_nf_ip ip;
 	int service, counter;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kmod/core/plan.h: the steps that follow each verdict, in their order, for each way in which a datapath
- * carries them out.
+ * kmod/core/plan.h: the steps that follow each verdict, about a handover message and about a client's packet,
+ * in their order, for each way in which a datapath carries them out.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,19 @@
 #define ISN 1000u
 
 /* The steps in the order in which they are taken, as their names. */
+static const char *public_steps_of(__u32 steps, char *ret, size_t len)
+{
+	size_t used = 0;
+
+	ret[0] = '\0';
+#define NAME(name, ways)                                                                                     \
+	if (steps & ES_PUBLIC_STEP(name))                                                                    \
+		used += (size_t)snprintf(ret + used, len - used, "%s" #name, used ? " " : "");
+	ES_PUBLIC_STEPS(NAME)
+#undef NAME
+	return ret;
+}
+
 static const char *steps_of(__u32 steps, char *ret, size_t len)
 {
 	size_t used = 0;
@@ -295,12 +308,220 @@ static void test_undo(void **state)
 	}
 }
 
+#define GIVE "promise queue"
+
+/* One row for each verdict about a packet of the public interface: what follows with packets, and by hand. */
+struct public_row {
+	__u32 action;
+	int may_give;
+	__u32 counter;
+	__u32 counted;
+	const char *packet;
+	const char *hands;
+};
+
+static const struct public_row public_rows[] = {
+	{ES_DROP, 0, ES_COUNT_drop_no_flow, ES_COUNT_drop_no_flow, "", ""},
+	{ES_DELIVER, 0, ES_COUNT_deliver_established, ES_COUNT_deliver_established, "deliver", "deliver"},
+	{ES_QUEUE_FIRST, 0, ES_COUNT_request_queued, ES_COUNT_request_queued, "queue", "queue"},
+	{ES_QUEUE_FIRST, 1, ES_COUNT_layer4_queued, ES_COUNT_layer4_queued, GIVE, GIVE},
+	{ES_QUEUE_FIRST, 1, ES_COUNT_moved_queued, ES_COUNT_layer4_queued, GIVE, GIVE},
+	{ES_QUEUE_LATER, 1, ES_COUNT_request_later_queued, ES_COUNT_request_later_queued, "queue", "queue"},
+	{ES_QUEUE_STRAY, 1, ES_COUNT_stray_queued, ES_COUNT_stray_queued, "asked queue", "asked queue"},
+	{ES_SYNACK, 1, ES_COUNT_syn_answered, ES_COUNT_syn_answered, "answer", "answer"},
+	{ES_END_OLD, 0, ES_COUNT_syn_time_wait, ES_COUNT_syn_time_wait, "end", "clear"},
+	{ES_END_OLD_AND_SYNACK, 0, ES_COUNT_syn_time_wait, ES_COUNT_syn_time_wait, "answer end",
+	 "clear answer"},
+	{ES_ANSWER_ACK, 0, ES_COUNT_keepalive_answered, ES_COUNT_keepalive_answered, "answer", "answer"},
+	{ES_ANSWER_RST, 0, ES_COUNT_cookie_expired, ES_COUNT_cookie_expired, "answer", "answer"},
+	{ES_REBUILD, 1, ES_COUNT_request_blind, ES_COUNT_request_blind, "making", "making"},
+};
+#define PUBLIC_ROWS (sizeof(public_rows) / sizeof(public_rows[0]))
+
+static void test_public_steps(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < PUBLIC_ROWS; i++) {
+		const struct public_row *row = &public_rows[i];
+		const struct es_view v = {.may_give = (__u8)row->may_give};
+		const struct es_verdict verdict = {.action = row->action, .counter = row->counter};
+
+		for (int way = ES_WAY_PACKET; way <= ES_WAY_HANDS; way++) {
+			struct es_public_plan plan = {.steps = ~0u, .counter = ~0u};
+			char text[200];
+
+			es_plan_public(&v, &verdict, (enum es_plan_way)way, &plan);
+			assert_string_equal(public_steps_of(plan.steps, text, sizeof(text)),
+					    way == ES_WAY_HANDS ? row->hands : row->packet);
+			assert_int_equal(plan.counter, row->counted);
+		}
+	}
+}
+
+/* Whatever the view: es_decide()'s verdict has a row, and each row's verdict is one that it gives. */
+static void test_every_public_verdict_has_a_row(void **state)
+{
+	static const struct es_config cfg = {.leased = 1, .race_window_ms = 1000, .self = 1};
+	unsigned int seen = 0, listed = 0;
+
+	(void)state;
+	for (size_t i = 0; i < PUBLIC_ROWS; i++)
+		listed |= 1u << public_rows[i].action;
+	for (int i = 0; i < 2000000 && seen != listed; i++) {
+		static const __u8 flags[] = {ES_TCP_SYN, ES_TCP_ACK, ES_TCP_ACK | ES_TCP_FIN, ES_TCP_RST};
+		struct es_view v = {
+			.seg = {.seq = ISN + (__u32)(rand() % 3),
+				.ack = (__u32)rand() << 4,
+				.len = bit(),
+				.has_ts = bit(),
+				.flags = flags[rand() % 4]},
+			.decision = bit() ? (__u64)rand() << 32 | (__u32)rand() : 0,
+			.socket = (__u8)(rand() % 4),
+			.mine = bit(),
+			.inspect = (__u8)(rand() % 3),
+			.inspector_alive = bit(),
+			.track = (__u8)(rand() % 4),
+			.again_ms = bit() ? 100000 : 0,
+			.silent = bit(),
+			.ended = bit(),
+			.heard = bit(),
+			.may_give = bit(),
+			.gives = bit(),
+		};
+		struct es_verdict verdict = {.action = 99};
+
+		/* A request with a cookie of this node's. */
+		if (bit()) {
+			const struct es_tcp_options o = {.mss = 1460, .tstamp_ok = v.seg.has_ts};
+
+			v.seg.ack = 1 + es_cookie_make_packed(&cfg.cookie_key[0], v.flow_hash, v.slot,
+							      v.seg.seq - 1, es_cookie_options_pack(&o),
+							      &v.seg.tsecr);
+		}
+		es_decide(&cfg, &v, &verdict);
+		assert_true(verdict.action < 32 && (listed & 1u << verdict.action));
+		seen |= 1u << verdict.action;
+	}
+	assert_int_equal(seen, listed);
+}
+
+/* One row for each state in which a socket is to be made; NULL: as with the module's packet. */
+struct making_row {
+	struct es_plan_server server;
+	int may_give;
+	__u32 counter;
+	const char *packet;
+	const char *again;
+	const char *hands;
+};
+
+#define SETTLED(name)                                                                                        \
+	{                                                                                                    \
+		.as = ES_SETTLED_##name                                                                      \
+	}
+#define VANISHED                                                                                             \
+	{                                                                                                    \
+		.as = ES_SETTLED_NOT, .has_vanished = 1                                                      \
+	}
+#define MAKE	       "make first pass"
+#define SOCKET_IS_MADE ES_COUNT_request_blind
+
+static const struct making_row making_rows[] = {
+	{{SETTLED(NOT), 1, 0, 0}, 0, SOCKET_IS_MADE, MAKE, NULL, "clear make"},
+	{{SETTLED(NOT), 1, 0, 0}, 1, SOCKET_IS_MADE, MAKE, NULL, "clear make"},
+	{{SETTLED(NOT), 1, 1, 0}, 1, ES_COUNT_handover_accept_full, "undo", NULL, "undo"},
+	{{SETTLED(NOT), 0, 0, 0}, 0, ES_COUNT_rebuild_no_listener, "undo answer", NULL, "undo answer"},
+	{{SETTLED(NOT), 0, 0, 0}, 1, ES_COUNT_layer4_queued, "undo " GIVE, NULL, "undo " GIVE},
+	/* Nobody knows whether there is a server: the inspector is not told that there is none. */
+	{{SETTLED(NOT), 0, 0, 1}, 1, ES_COUNT_rebuild_no_listener, "undo answer", NULL, "undo answer"},
+	/* The inspector may know which node has it; without one, it may be anybody's. */
+	{{SETTLED(REFUSED), 1, 0, 0}, 1, ES_COUNT_layer4_queued, GIVE, NULL, GIVE},
+	{{SETTLED(REFUSED), 1, 0, 0}, 0, ES_COUNT_handover_old, "", NULL, ""},
+	{{SETTLED(BUILT), 1, 0, 0}, 1, ES_COUNT_handover_old, "", NULL, ""},
+	/* A rule may have dropped the packet that should have made it. */
+	{{SETTLED(MADE), 1, 0, 0}, 1, SOCKET_IS_MADE, MAKE, "", ""},
+	{{SETTLED(MADE), 0, 0, 0}, 1, ES_COUNT_rebuild_no_listener, "undo answer", "", ""},
+	/* A process before this one may have made it. */
+	{{VANISHED, 1, 0, 0}, 0, SOCKET_IS_MADE, MAKE, NULL, ""},
+};
+#define MAKING_ROWS (sizeof(making_rows) / sizeof(making_rows[0]))
+
+static void test_making(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < MAKING_ROWS; i++) {
+		const struct making_row *row = &making_rows[i];
+		const struct es_view v = {.may_give = (__u8)row->may_give, .inspector_alive = 1};
+		const char *const wanted[] = {
+			[ES_WAY_PACKET] = row->packet,
+			[ES_WAY_AGAIN] = row->again ? row->again : row->packet,
+			[ES_WAY_HANDS] = row->hands,
+		};
+
+		for (int way = ES_WAY_PACKET; way <= ES_WAY_HANDS; way++) {
+			struct es_public_plan plan = {.counter = SOCKET_IS_MADE};
+			const char *steps = wanted[way];
+			int makes = strstr(steps, "make") != NULL;
+			char text[200];
+
+			es_plan_making(&v, &row->server, (enum es_plan_way)way, 1, &plan);
+			assert_string_equal(public_steps_of(plan.steps, text, sizeof(text)), steps);
+			assert_int_equal(plan.counter, makes && way == ES_WAY_HANDS ? ES_COUNTER_COUNT
+						       : steps[0]		    ? row->counter
+						       : row->packet[0]		    ? ES_COUNT_handover_old
+										    : row->counter);
+			/* Without an inspector, nobody is given the connection. */
+			es_plan_making(&(const struct es_view){.may_give = 1}, &row->server,
+				       (enum es_plan_way)way, 1, &plan);
+			assert_false(plan.steps & ES_PUBLIC_STEP(queue));
+		}
+	}
+}
+
+/* Only where nodes may be lost, a request is noted as heard. */
+static void test_first_is_for_leases(void **state)
+{
+	const struct es_plan_server server = {SETTLED(NOT), 1, 0, 0};
+	const struct es_view v = {};
+	struct es_public_plan plan;
+
+	(void)state;
+	es_plan_making(&v, &server, ES_WAY_PACKET, 0, &plan);
+	assert_int_equal(plan.steps, ES_PUBLIC_STEP(make) | ES_PUBLIC_STEP(pass));
+}
+
+static void expect_public_failure(const struct es_view *v, __u32 step, __u32 counter, __u32 steps)
+{
+	struct es_public_plan plan = {.steps = ~0u, .counter = ~0u};
+
+	es_public_failed(v, step, &plan);
+	assert_int_equal(plan.counter, counter);
+	assert_int_equal(plan.steps, steps);
+}
+
+static void test_public_failures(void **state)
+{
+	const struct es_view v = {}, decided = {.decision = 7};
+
+	(void)state;
+	expect_public_failure(&v, ES_PUBLIC_STEP(promise), ES_COUNT_handover_old, 0);
+	expect_public_failure(&decided, ES_PUBLIC_STEP(promise), ES_COUNT_drop_decided, 0);
+	expect_public_failure(&v, ES_PUBLIC_STEP(queue), ES_COUNT_drop_queue_full, 0);
+	expect_public_failure(&v, ES_PUBLIC_STEP(answer), ES_COUNT_answer_failed, 0);
+	expect_public_failure(&v, ES_PUBLIC_STEP(end), ES_COUNT_answer_failed, 0);
+	expect_public_failure(&v, ES_PUBLIC_STEP(deliver), ES_COUNT_answer_failed, 0);
+	expect_public_failure(&v, ES_PUBLIC_STEP(make), ES_COUNT_rebuild_refused, ES_PUBLIC_STEP(undo));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps),	 cmocka_unit_test(test_every_verdict_has_a_row),
-		cmocka_unit_test(test_counters), cmocka_unit_test(test_reasons),
-		cmocka_unit_test(test_failures), cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_steps),		cmocka_unit_test(test_every_verdict_has_a_row),
+		cmocka_unit_test(test_counters),	cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_failures),	cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_public_steps),	cmocka_unit_test(test_every_public_verdict_has_a_row),
+		cmocka_unit_test(test_making),		cmocka_unit_test(test_first_is_for_leases),
+		cmocka_unit_test(test_public_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
