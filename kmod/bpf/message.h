@@ -100,19 +100,6 @@ static __noinline int es_message_mac(struct __sk_buff *skb, const struct es_sipk
 	return 0;
 }
 
-/* When the message has arrived, by this node's clocks. */
-static __always_inline void es_message_moment_get(const struct es_state *state, const struct es_config *cfg,
-						  const struct es_handover *h, struct es_message_moment *ret)
-{
-	__u64 now_ns = bpf_ktime_get_coarse_ns();
-
-	ret->wall_ns = now_ns + state->wall_offset_ns;
-	ret->before_ns = now_ns + es_wall_before(state, now_ns);
-	ret->since_ns = bpf_ktime_get_ns() - state->began_ns;
-	ret->began = state->began[h->source & (ES_NODES_MAX - 1)];
-	ret->own_began = state->began[cfg->self & (ES_NODES_MAX - 1)];
-}
-
 /*
  * es_decide_authentic() in a stack frame of its own. Returns the counter, ES_COUNT_handover_received if it
  * may be taken.
@@ -125,7 +112,7 @@ static __noinline int es_message_authentic(const struct es_config *cfg, const st
 
 	if (!cfg || !h || !state)
 		return ES_COUNT_handover_malformed;
-	es_message_moment_get(state, cfg, h, &moment);
+	es_message_moment_get(state, cfg, h, bpf_ktime_get_coarse_ns(), bpf_ktime_get_ns(), &moment);
 	es_decide_authentic(cfg, h, &moment, &verdict);
 	return (int)verdict.counter;
 }
@@ -150,14 +137,14 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 	counter = es_message_authentic(cfg, h);
 	if (counter != ES_COUNT_handover_received)
 		return counter;
-	index = (__u32)h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1));
+	index = es_message_stream(h);
 	if (skb->mark == ES_ASKED_MARK)
 		return ES_COUNT_handover_received; /* again */
 	slot = es_array_at(&es_replays, index);
 	if (!slot)
 		return ES_COUNT_handover_malformed;
 	bpf_spin_lock(&slot->lock);
-	fresh = es_replay_accept(&slot->replay, es_cpu_be64((__u64)h->sequence));
+	fresh = es_message_accept(&slot->replay, h);
 	bpf_spin_unlock(&slot->lock);
 	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
 }

@@ -30,15 +30,15 @@ __noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segme
 /* es_stray_look() - does this node have the segment's connection? Counts. Returns an enum es_nack_reason. */
 __noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg)
 {
-	struct es_handover_view view = {.kind = ES_HANDOVER_STRAY};
+	struct es_handover_view view = {};
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_settled_answer settled;
-	struct es_verdict verdict = {};
 	struct es_flow flow;
 	struct bpf_sock *sk;
-	__u32 old_rcv_nxt;
+	__u32 old_rcv_nxt, counter;
 	__u64 hash;
+	int reason;
 
 	if (!cfg || !pkt || !seg)
 		return ES_NACK_HERE;
@@ -47,18 +47,14 @@ __noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt,
 	view.seg.seq = seg->seq;
 	view.seg.flags = seg->flags;
 	settled = es_settled_unpack(es_settle(hash, seg->seq, ES_SETTLED_LOOK, 0));
-	view.rebuilt = es_settled_is_built(&settled) && settled.is_recent;
 	sk = es_socket_lookup(skb, pkt);
 	view.socket = es_socket_classify(sk, &old_rcv_nxt, &view.listening);
 	if (sk)
 		bpf_sk_release(sk);
-	/*
-	 * Looked up after the socket: before a socket leaves, it is noted that its connection is on its way.
-	 */
 	view.on_its_way = (__u8)es_stray_may_be_on_its_way(hash, seg, bpf_ktime_get_coarse_ns());
-	es_decide_handover(&view, &verdict);
-	es_count(verdict.counter);
-	return (int)es_handover_nack_reason(&view);
+	reason = (int)es_decide_stray(&view, &settled, &counter);
+	es_count(counter);
+	return reason;
 }
 
 /* @at: where the questions begin */

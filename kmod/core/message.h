@@ -11,8 +11,10 @@
 #include "abi.h"
 #include "counters.h"
 #include "handover.h"
+#include "replay.h"
 #include "ring.h"
 #include "strays.h"
+#include "wall.h"
 
 #define ES_MESSAGE_PACKET_MAX 9216 /* jumbo frames */
 
@@ -90,6 +92,18 @@ struct es_message_moment {
 	__u32 own_began;
 };
 
+/* es_message_moment_get() - @h has arrived at @now_ns; @exact_ns: the same by a clock without ticks */
+static __always_inline void es_message_moment_get(const struct es_state *state, const struct es_config *cfg,
+						  const struct es_handover *h, __u64 now_ns, __u64 exact_ns,
+						  struct es_message_moment *ret)
+{
+	ret->wall_ns = now_ns + *(const volatile __u64 *)&state->wall_offset_ns;
+	ret->before_ns = now_ns + es_wall_before(state, now_ns);
+	ret->since_ns = exact_ns - *(const volatile __u64 *)&state->began_ns;
+	ret->began = *(const volatile __u32 *)&state->began[h->source & (ES_NODES_MAX - 1)];
+	ret->own_began = *(const volatile __u32 *)&state->began[cfg->self & (ES_NODES_MAX - 1)];
+}
+
 /**
  * es_decide_authentic() - may a message with the right MAC be taken, if it has not been already?
  * ES_MESSAGE_GO_ON: ask the replay window.
@@ -111,6 +125,18 @@ static __always_inline void es_decide_authentic(const struct es_config *cfg, con
 	if (h->source != cfg->self && es_handover_is_early(h, at->began, at->own_began, at->since_ns))
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_early);
 	ES_MESSAGE_VERDICT(ret, ES_MESSAGE_GO_ON, ES_COUNT_handover_received);
+}
+
+/* es_message_stream() - which replay window an authentic message asks */
+static __always_inline __u32 es_message_stream(const struct es_handover *h)
+{
+	return (__u32)h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1));
+}
+
+/* es_message_accept() - ask its replay window, under its lock. Returns 1 if the message is new. */
+static __always_inline int es_message_accept(struct es_replay *replay, const struct es_handover *h)
+{
+	return es_replay_accept(replay, es_cpu_be64((__u64)h->sequence));
 }
 
 /**

@@ -289,6 +289,23 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 	ES_VERDICT(ret, ES_REBUILD, handover_rebuilt);
 }
 
+/**
+ * es_decide_stray() - has this node the connection of a segment that no node takes (strays.h)?
+ * @v: with its segment, socket and @on_its_way, which is looked up after the socket: it is noted that a
+ * connection is on its way before its socket leaves. @s: what ES_SETTLED_LOOK has found of the segment
+ */
+static __always_inline enum es_nack_reason
+es_decide_stray(struct es_handover_view *v, const struct es_settled_answer *s, __u32 *ret_counter)
+{
+	struct es_verdict verdict = {};
+
+	v->kind = ES_HANDOVER_STRAY;
+	v->rebuilt = es_settled_is_built(s) && s->is_recent;
+	es_decide_handover(v, &verdict);
+	*ret_counter = verdict.counter;
+	return es_handover_nack_reason(v);
+}
+
 /* es_handover_step() - what is noted of a request before the verdict is carried out; _LOOK: nothing */
 static __always_inline enum es_settled_step es_handover_step(__u8 kind, __u32 action)
 {

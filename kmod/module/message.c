@@ -8,7 +8,6 @@
 
 #include "message.h"
 #include "packet6.h"
-#include "kmod/core/wall.h"
 
 static __be64 es_message_mac(const struct es_sipkey *key, const struct es_handover *h, const u8 *packet)
 {
@@ -32,20 +31,6 @@ static u64 es_message_wall_ns(const struct es_node *node)
 	return ktime_get_coarse_ns() + READ_ONCE(node->state->wall_offset_ns);
 }
 
-/* When the message has arrived, by this node's clocks. */
-static void es_message_moment_get(const struct es_node *node, const struct es_config *cfg,
-				  const struct es_handover *h, struct es_message_moment *ret)
-{
-	const struct es_state *state = node->state;
-	u64 now_ns = ktime_get_coarse_ns();
-
-	ret->wall_ns = now_ns + READ_ONCE(state->wall_offset_ns);
-	ret->before_ns = now_ns + es_wall_before(state, now_ns);
-	ret->since_ns = ktime_get_ns() - READ_ONCE(state->began_ns);
-	ret->began = READ_ONCE(state->began[h->source]);
-	ret->own_began = READ_ONCE(state->began[cfg->self]);
-}
-
 u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
 		     const struct es_handover *h)
 {
@@ -63,13 +48,13 @@ u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct s
 	if (es_message_mac(&cfg->handover_key[0], h, packet) != h->mac &&
 	    (cfg->key_count < 2 || es_message_mac(&cfg->handover_key[1], h, packet) != h->mac))
 		return ES_COUNT_handover_bad_mac;
-	es_message_moment_get(node, cfg, h, &moment);
+	es_message_moment_get(node->state, cfg, h, ktime_get_coarse_ns(), ktime_get_ns(), &moment);
 	es_decide_authentic(cfg, h, &moment, &verdict);
 	if (verdict.action != ES_MESSAGE_GO_ON)
 		return verdict.counter;
-	slot = &node->replays[h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1))];
+	slot = &node->replays[es_message_stream(h)];
 	spin_lock_bh(&slot->lock);
-	fresh = es_replay_accept(&slot->replay, es_cpu_be64((__force u64)h->sequence));
+	fresh = es_message_accept(&slot->replay, h);
 	spin_unlock_bh(&slot->lock);
 	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
 }

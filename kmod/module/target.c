@@ -243,28 +243,23 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 {
 	struct es_handover_view *v = &in->view;
 	struct es_settled_answer settled;
-	struct es_verdict verdict = {};
+	enum es_nack_reason reason;
 	struct es_flow flow;
+	u32 counter;
 
 	es_packet_flow(&in->pkt, &flow);
 	in->flow_hash = es_flow_hash(&in->version->config.ring_key, in->version->config.ring_seed, &flow);
-	v->kind = ES_HANDOVER_STRAY;
 	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
-	v->rebuilt = es_settled_is_built(&settled) && settled.is_recent;
 	es_socket_lookup(in->node->net, in->skb, &in->pkt, &in->found);
 	v->socket = in->found.kind;
 	es_socket_put(&in->found);
-	/*
-	 * Looked up after the socket, because a note that the connection is on its way is made before its
-	 * socket leaves.
-	 */
 	v->on_its_way =
 		(u8)es_stray_is_on_its_way(es_decision_set_of(in->node, in->flow_hash), in->flow_hash,
 					   es_node_ring_answers(&in->version->ring, in->flow_hash),
 					   v->seg.seq, v->seg.ack, es_ns_to_ms(ktime_get_coarse_ns()));
-	es_decide_handover(v, &verdict);
-	es_count(in->node, verdict.counter);
-	return es_handover_nack_reason(v);
+	reason = es_decide_stray(v, &settled, &counter);
+	es_count(in->node, counter);
+	return reason;
 }
 
 /* A message that asks about many strays; it is linear. Returns the hook's verdict. */

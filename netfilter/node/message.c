@@ -8,7 +8,6 @@
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include "kmod/core/checksum.h"
-#include "kmod/core/wall.h"
 #include "netfilter/node/message.h"
 
 static __be64 es_nf_message_mac(const struct es_sipkey *key, const struct es_handover *h,
@@ -28,21 +27,6 @@ static __be64 es_nf_message_mac(const struct es_sipkey *key, const struct es_han
 	return es_handover_mac_end(&sip, es_cpu_le64(word), len);
 }
 
-/* When the message has arrived, by this node's clocks. */
-static struct es_message_moment es_nf_message_moment(const struct es_nf_node *node,
-						     const struct es_handover *h)
-{
-	const struct es_state *state = node->memory.state;
-
-	return (struct es_message_moment){
-		.wall_ns = node->now_ns + es_nf_read64(&state->wall_offset_ns),
-		.before_ns = node->now_ns + es_wall_before(state, node->now_ns),
-		.since_ns = node->now_ns - es_nf_read64(&state->began_ns),
-		.began = es_nf_read32(&state->began[h->source]),
-		.own_began = es_nf_read32(&state->began[node->config.self & (ES_NODES_MAX - 1)]),
-	};
-}
-
 __u32 es_nf_message_check(struct es_nf_node *node, const struct es_nf_frame *frame,
 			  const struct es_handover *h)
 {
@@ -51,20 +35,18 @@ __u32 es_nf_message_check(struct es_nf_node *node, const struct es_nf_frame *fra
 	__u32 len = es_ntohs(h->packet_len);
 	struct es_message_verdict verdict;
 	struct es_message_moment moment;
-	struct es_replay *replay;
 
 	if (len > ES_MESSAGE_PACKET_MAX || frame->len < es_nf_message_packet_off(frame) + len)
 		return ES_COUNT_handover_malformed;
 	if (es_nf_message_mac(&cfg->handover_key[0], h, packet) != h->mac &&
 	    (cfg->key_count < 2 || es_nf_message_mac(&cfg->handover_key[1], h, packet) != h->mac))
 		return ES_COUNT_handover_bad_mac;
-	moment = es_nf_message_moment(node, h);
+	es_message_moment_get(node->memory.state, cfg, h, node->now_ns, node->now_ns, &moment);
 	es_decide_authentic(cfg, h, &moment, &verdict);
 	if (verdict.action != ES_MESSAGE_GO_ON)
 		return verdict.counter;
-	replay = &node->memory.replays[h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1))];
-	return es_replay_accept(replay, es_cpu_be64((__u64)h->sequence)) ? ES_COUNT_handover_received
-									 : ES_COUNT_handover_replayed;
+	return es_message_accept(&node->memory.replays[es_message_stream(h)], h) ? ES_COUNT_handover_received
+										 : ES_COUNT_handover_replayed;
 }
 
 /*

@@ -418,12 +418,11 @@ static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
 {
 	struct es_handover_view *v = &in->view;
 	struct es_settled_answer settled;
-	struct es_verdict verdict = {};
+	enum es_nack_reason reason;
+	__u32 counter;
 
 	es_nf_received_flow(in);
-	v->kind = ES_HANDOVER_STRAY;
 	settled = es_nf_settle(in->node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
-	v->rebuilt = es_settled_is_built(&settled) && settled.is_recent;
 	/* If nobody can tell, the connection may be here, and another node would end it by a RST. */
 	if (es_nf_received_look(in))
 		v->socket = ES_SOCKET_ESTABLISHED;
@@ -433,9 +432,9 @@ static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
 		(__u8)es_stray_is_on_its_way(es_nf_decision_set(in->node, in->flow_hash), in->flow_hash,
 					     es_node_ring_answers(&in->node->ring, in->flow_hash), v->seg.seq,
 					     v->seg.ack, es_ns_to_ms(in->node->now_ns));
-	es_decide_handover(v, &verdict);
-	es_nf_count(in->node, verdict.counter);
-	return es_handover_nack_reason(v);
+	reason = es_decide_stray(v, &settled, &counter);
+	es_nf_count(in->node, counter);
+	return reason;
 }
 
 /* What has become of a request here? Attempts that came to nothing were noted (swallowed.h). */
