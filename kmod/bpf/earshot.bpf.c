@@ -40,11 +40,15 @@ char LICENSE[] SEC("license") = "GPL";
 /* A packet that the switch broadcasts. A function of its own, so that its stack is not below es_again()'s. */
 static __noinline int es_public_packet(struct __sk_buff *skb)
 {
-	struct es_inbound in = {.skb = skb, .pkt = {.off = ETH_HLEN}, .rc = TC_ACT_SHOT};
+	struct es_inbound in;
 	struct es_config *cfg;
 	struct es_state *state;
 	int read;
 
+	in.skb = skb;
+	in.pkt = (struct es_packet){.off = ETH_HLEN};
+	in.view = (struct es_view){};
+	in.rc = TC_ACT_SHOT;
 	if (es_packet_is_of_vlan(skb))
 		return ES_TC_NEXT;
 	if (skb->protocol == es_htons(ETH_P_ARP))

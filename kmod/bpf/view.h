@@ -145,6 +145,7 @@ __noinline int es_view_decide(const struct es_view *v, struct es_planned *ret)
 
 	if (!cfg || !v || !ret)
 		return -1;
+	ret->verdict = (struct es_verdict){};
 	es_decide(cfg, v, &ret->verdict);
 	es_plan_public(v, &ret->verdict, ES_WAY_AGAIN, &ret->plan);
 	return 0;
