@@ -30,6 +30,7 @@ static int make_context(const struct es_conf *conf, const struct es_conf_service
 	const struct es_conf_tls *tls = &from->tls;
 	struct es_tls_certificate certificates[ES_CONF_CERTIFICATES_MAX];
 	const struct es_tls_settings settings = {
+		.service = from->name,
 		.certificates = certificates,
 		.certificate_count = tls->certificate_count,
 		.minimum = (uint16_t)tls->minimum,
