@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from earshotlab import wait_for
+from earshotlab import tls, wait_for
 from packets import model, packet
 from packets.client import LINUX, PLAIN, WINDOWS
 from packets.families import BOTH
@@ -608,13 +608,16 @@ def test_server_hands_on(node, program):
     p.gone()
 
 
-@pytest.fixture(name="tls")
-def _tls(own_node):
+@pytest.fixture(name="tls_node")
+def _tls_node(own_node):
     """A node whose earshot-tls takes what others hand over where clients connect, too."""
     node = own_node()
     with open(node.config_path, encoding="ascii") as handle:
         text = handle.read()
-    section = 'tls { certificate = /nowhere key = /nowhere server = "127.0.0.1:1" }'
+    place = os.path.dirname(node.config_path)
+    tls.make_files(place, [VIP])
+    files = tls.directory(place)
+    section = f'tls {{ certificate = {files}/www.pem key = {files}/www.key server = "127.0.0.1:1" }}'
     with open(node.config_path, "w", encoding="ascii") as handle:
         handle.write(text.replace(f"server_port = {SERVER}", section).replace(f"port = {PROGRAM} inspect = never", f"port = {PROGRAM}"))
     node.reload()
@@ -622,9 +625,9 @@ def _tls(own_node):
 
 
 @pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=lambda o: o.name)
-def test_handed_on(tls, client, library, offer):
+def test_handed_on(tls_node, client, library, offer):
     """n2 hands it over to n1, with bytes of its own in front of the client's; and n1 to n2 again, with others."""
-    node = tls
+    node = tls_node
     p = Program(node, lambda *arguments, **keywords: client(*arguments, at=node, owner=2, **keywords), library, offer,
                 shakes=False)
     c = p.client

@@ -9,7 +9,7 @@ import pytest
 
 from cluster import asking
 from cluster.asking import Asker
-from earshotlab import Lab, wait_for
+from earshotlab import Lab, tls, wait_for
 
 pytestmark = pytest.mark.earshot
 
@@ -22,8 +22,8 @@ service {name} {{
     policy = {policy}
     inspect = every
     tls {{
-        certificate = /nowhere.pem
-        key = /nowhere.key
+        certificate = {files}/www.pem
+        key = {files}/www.key
         server = "127.0.0.1:8080"
     }}
     {more}
@@ -48,7 +48,8 @@ rule private {
 @pytest.fixture(scope="module", name="lab")
 def _lab():
     with Lab(nodes=3, policy="uri-hash") as lab:
-        text = "".join(SERVICES.format(name=name, vip=lab.net.vip, port=PORTS[name], policy=policy, more=more)
+        tls.make_files(lab.directory, lab.net.vips)
+        text = "".join(SERVICES.format(name=name, vip=lab.net.vip, files=tls.directory(lab.directory), port=PORTS[name], policy=policy, more=more)
                        for name, policy, more in (("pages", "uri-hash", "load_bound = 0"), ("busy", "wlc", ""),
                                                   ("frail", "wlc", "outlier { max_errors = 50 min_responses = 10 out_s = 60 }")))
         for path in {lab.config_of(name) for name in ALL}:
