@@ -151,15 +151,16 @@ class Pacemaker:
     # What runs
 
     def pids(self, name):
-        """By the host's numbers, the oldest first. By the program: an agent's script has the same name."""
-        found = []
-        for pid in sorted(self.agent.processes()):
+        """By the host's numbers, parents before their children. By the program: an agent's script has the same name."""
+        parent = {}
+        for pid in self.agent.processes():
             try:
                 if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == name:
-                    found.append(pid)
+                    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as handle:
+                        parent[pid] = int(handle.read().rpartition(")")[2].split()[1])
             except OSError:
                 pass  # it has ended
-        return found
+        return sorted(parent, key=lambda pid: parent[pid] in parent)
 
     def earshotd(self):
         """The daemon's process, or None."""
