@@ -58,7 +58,9 @@ static __noinline int es_public_packet(struct __sk_buff *skb)
 		if (read < 0)
 			return es_public_other6(skb, &in.pkt, read);
 	} else if (skb->protocol == es_htons(ETH_P_IP)) {
-		read = es_public_read4(skb, &in.pkt, &in.view.seg);
+		read = es_packet_plain4(skb, &in.pkt, &in.view.seg)
+			       ? es_service_find(in.pkt.daddr, in.pkt.dport)
+			       : es_public_read4(skb, &in.pkt, &in.view.seg);
 		if (read < 0)
 			return es_public_other4(skb, read);
 	} else {
@@ -212,7 +214,7 @@ static __always_inline int es_reply_headers(struct __sk_buff *skb, struct es_pac
 		return -1;
 	pkt->saddr = ip.saddr;
 	pkt->daddr = ip.daddr;
-	return es_packet_tcp(skb, pkt, len, ret_seg);
+	return es_packet_tcp(skb, ETH_HLEN, pkt, len, ret_seg);
 }
 
 SEC("tc")

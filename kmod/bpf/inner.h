@@ -23,7 +23,7 @@ static __noinline int es_inner_read4(struct __sk_buff *skb, struct es_packet *pk
 		return -1;
 	inner.saddr = ip.saddr;
 	inner.daddr = ip.daddr;
-	if (es_packet_tcp(skb, &inner, len, ret_seg))
+	if (es_packet_tcp(skb, inner.off, &inner, len, ret_seg))
 		return -1;
 	*pkt = inner;
 	return 0;

@@ -53,22 +53,30 @@ __noinline int es_is_service_address(__be32 v4)
 	return 0;
 }
 
-/* Index of the service, -1 if the port is none. */
+enum { ES_SERVICE_NONE = -1, ES_SERVICE_NOT_ADDRESS = -2 };
+
+/*
+ * Index of the service. Otherwise ES_SERVICE_NOT_ADDRESS: es_is_service_address() would say no; or
+ * ES_SERVICE_NONE, which says nothing of the address: an IPv6 address may end in the same bytes.
+ */
 __noinline int es_service_find(__be32 v4, __u32 port)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	int rc = ES_SERVICE_NOT_ADDRESS;
 
 	if (!cfg)
-		return -1;
+		return ES_SERVICE_NOT_ADDRESS;
 	for (__u32 i = 0; i < ES_SERVICES_MAX; i++) {
 		if (i >= cfg->service_count)
 			break;
-		if (cfg->service[i].port == port && cfg->service[i].address.w[3] == v4 &&
-		    es_addr_is_v4(&cfg->service[i].address))
+		if (cfg->service[i].address.w[3] != v4)
+			continue;
+		if (cfg->service[i].port == port && es_addr_is_v4(&cfg->service[i].address))
 			return (int)i;
+		rc = ES_SERVICE_NONE;
 	}
-	return -1;
+	return rc;
 }
 
 /* Is it a service's address of IPv6? */

@@ -30,8 +30,7 @@ static __always_inline int es_packet_is_of_vlan(struct __sk_buff *skb)
 
 /**
  * es_packet_load() - bpf_skb_load_bytes(), without the call where the bytes are in the linear part
- * There headers nearly always are. For the ones that each packet heard is read by, most of which are another
- * node's.
+ * There headers nearly always are.
  * @off, @len: constants
  */
 static __always_inline long es_packet_load(struct __sk_buff *skb, __u32 off, void *to, __u32 len)
@@ -44,31 +43,64 @@ static __always_inline long es_packet_load(struct __sk_buff *skb, __u32 off, voi
 	return 0;
 }
 
+/* Note what a TCP header of @doff bytes says, before @len bytes of payload. */
+static __always_inline void es_packet_tcp_fill(const struct tcphdr *th, __u32 doff, __u32 len,
+					       struct es_packet *pkt, struct es_segment *seg)
+{
+	pkt->options_len = doff - sizeof(*th);
+	pkt->sport = th->source;
+	pkt->dport = th->dest;
+	__builtin_memset(seg, 0, sizeof(*seg));
+	seg->seq = es_ntohl(th->seq);
+	seg->ack = es_ntohl(th->ack_seq);
+	seg->len = len;
+	seg->flags = ((const __u8 *)th)[13];
+}
+
 /**
  * es_packet_tcp() - read the TCP header behind an IPv4 header without options
- * @len: bytes from the IP header's first to the packet's last (its tot_len)
+ * @off: where that one is, a constant; @len: bytes from its first to the packet's last (its tot_len)
  * Returns 0, or -1 if the lengths contradict each other.
  */
-static __always_inline int es_packet_tcp(struct __sk_buff *skb, struct es_packet *pkt, __u32 len,
+static __always_inline int es_packet_tcp(struct __sk_buff *skb, __u32 off, struct es_packet *pkt, __u32 len,
 					 struct es_segment *ret_seg)
 {
 	struct tcphdr th;
 	__u32 doff;
 
-	if (es_packet_load(skb, pkt->off + sizeof(struct iphdr), &th, sizeof(th)))
+	if (es_packet_load(skb, off + sizeof(struct iphdr), &th, sizeof(th)))
 		return -1;
 	doff = th.doff * 4;
 	if (doff < sizeof(th) || sizeof(struct iphdr) + doff > len)
 		return -1;
-	pkt->options_len = doff - sizeof(th);
-	pkt->sport = th.source;
-	pkt->dport = th.dest;
-	__builtin_memset(ret_seg, 0, sizeof(*ret_seg));
-	ret_seg->seq = es_ntohl(th.seq);
-	ret_seg->ack = es_ntohl(th.ack_seq);
-	ret_seg->len = len - sizeof(struct iphdr) - doff;
-	ret_seg->flags = ((__u8 *)&th)[13];
+	es_packet_tcp_fill(&th, doff, len - sizeof(struct iphdr) - doff, pkt, ret_seg);
 	return 0;
+}
+
+/**
+ * es_packet_plain4() - read what nearly all packets of IPv4 are: TCP right behind a header without options
+ * Reads them where they lie, without a copy on the stack. @pkt->off is ETH_HLEN. Returns 1 when @pkt and
+ * @seg are read; 0: somebody has to look closer.
+ */
+static __always_inline int es_packet_plain4(struct __sk_buff *skb, struct es_packet *pkt,
+					    struct es_segment *seg)
+{
+	const char *from = (const char *)(long)skb->data + ETH_HLEN;
+	const struct iphdr *ip = (const void *)from;
+	const struct tcphdr *th = (const void *)(from + sizeof(*ip));
+	__u32 doff, len;
+
+	if ((const char *)(th + 1) > (const char *)(long)skb->data_end || ip->ihl != 5 ||
+	    ip->protocol != IPPROTO_TCP || ip->frag_off & es_htons(0x3fff))
+		return 0;
+	doff = th->doff * 4;
+	len = es_ntohs(ip->tot_len);
+	if (len > skb->len - ETH_HLEN || doff < sizeof(*th) || sizeof(*ip) + doff > len)
+		return 0;
+	pkt->saddr = ip->saddr;
+	pkt->daddr = ip->daddr;
+	es_packet_tcp_fill(th, doff, len - sizeof(*ip) - doff, pkt, seg);
+	return 1;
 }
 
 /* Where the TCP header begins. */

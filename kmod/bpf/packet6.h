@@ -74,21 +74,6 @@ __noinline int es_packet_upper6(struct __sk_buff *skb)
 	return (int)((ETH_HLEN + w.off) << 8 | (w.next & 0xff));
 }
 
-/* Read a TCP header of @doff bytes; @len as es_packet_tcp6() has it. */
-static __always_inline void es_packet_tcp6_fill(const struct tcphdr *th, __u32 doff, __u32 len,
-						struct es_packet *pkt, struct es_segment *seg)
-{
-	pkt->options_len = doff - sizeof(*th);
-	pkt->sport = th->source;
-	pkt->dport = th->dest;
-	__builtin_memset(seg, 0, sizeof(*seg));
-	seg->seq = es_ntohl(th->seq);
-	seg->ack = es_ntohl(th->ack_seq);
-	seg->len = len - pkt->headers_len - doff;
-	seg->flags = ((const __u8 *)th)[13];
-	seg->is_v6 = 1;
-}
-
 /**
  * es_packet_tcp6() - read the TCP header behind those that es_packet_headers6() has walked over
  * @len: bytes from the IPv6 header's first to the packet's last. Returns 0, or -1 if the lengths contradict
@@ -107,7 +92,8 @@ __noinline int es_packet_tcp6(struct __sk_buff *skb, struct es_packet *pkt, __u3
 	doff = th.doff * 4;
 	if (doff < sizeof(th) || headers + doff > len)
 		return -1;
-	es_packet_tcp6_fill(&th, doff, len, pkt, seg);
+	es_packet_tcp_fill(&th, doff, len - headers - doff, pkt, seg);
+	seg->is_v6 = 1;
 	return 0;
 }
 
@@ -130,7 +116,7 @@ static __noinline int es_packet_read(struct __sk_buff *skb, struct es_packet *re
 		return -1;
 	ret->saddr = ip.saddr;
 	ret->daddr = ip.daddr;
-	return es_packet_tcp(skb, ret, es_ntohs(ip.tot_len), ret_seg);
+	return es_packet_tcp(skb, ETH_HLEN, ret, es_ntohs(ip.tot_len), ret_seg);
 }
 
 /**
@@ -161,7 +147,8 @@ __noinline int es_packet_plain6(struct __sk_buff *skb, struct es_packet *pkt, st
 	__builtin_memcpy(&pkt->dest, &ip->daddr, sizeof(pkt->dest));
 	pkt->is_v6 = 1;
 	pkt->headers_len = sizeof(*ip);
-	es_packet_tcp6_fill(th, doff, len, pkt, seg);
+	es_packet_tcp_fill(th, doff, len - sizeof(*ip) - doff, pkt, seg);
+	seg->is_v6 = 1;
 	return 1;
 }
 

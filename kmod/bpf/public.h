@@ -330,7 +330,7 @@ static __always_inline int es_public_segment(struct es_inbound *in, struct es_st
 {
 	struct es_view *view = &in->view;
 	__u64 now_ns = bpf_ktime_get_coarse_ns();
-	struct bpf_sock *sk = es_socket_lookup(in->skb, &in->pkt);
+	struct bpf_sock *sk = es_socket_find(in->skb, &in->pkt);
 	__u32 failed;
 	__u8 listening;
 
@@ -363,11 +363,16 @@ out:
 	return in->rc;
 }
 
-enum { ES_READ_NEXT = -1, ES_READ_DROP = -2, ES_READ_OTHER = -3, ES_READ_SOLICITED = -4 };
+enum {
+	ES_READ_OTHER = ES_SERVICE_NONE,
+	ES_READ_NEXT = ES_SERVICE_NOT_ADDRESS,
+	ES_READ_DROP = -3,
+	ES_READ_SOLICITED = -4
+};
 
 /*
- * Read a packet of IPv4. Returns the index of the service that it is for, or an ES_READ value; a packet that
- * is to be dropped is counted. A function of its own, for its stack.
+ * Read a packet of IPv4 that es_packet_plain4() has not read. Returns the index of the service that it is
+ * for, or an ES_READ value; a packet that is to be dropped is counted. A function of its own, for its stack.
  */
 static __noinline int es_public_read4(struct __sk_buff *skb, struct es_packet *pkt, struct es_segment *seg)
 {
@@ -375,7 +380,7 @@ static __noinline int es_public_read4(struct __sk_buff *skb, struct es_packet *p
 	int service;
 	__u32 len;
 
-	if (!pkt || !seg || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
+	if (!pkt || !seg || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return ES_READ_NEXT;
 	pkt->saddr = ip.saddr;
 	pkt->daddr = ip.daddr;
@@ -393,7 +398,7 @@ static __noinline int es_public_read4(struct __sk_buff *skb, struct es_packet *p
 	}
 	/* A merged packet may be longer than tot_len can say (BIG TCP is IPv6 only; 0 means such a one). */
 	len = es_ntohs(ip.tot_len);
-	if (ip.ihl != 5 || len > skb->len - ETH_HLEN || es_packet_tcp(skb, pkt, len, seg)) {
+	if (ip.ihl != 5 || len > skb->len - ETH_HLEN || es_packet_tcp(skb, ETH_HLEN, pkt, len, seg)) {
 		es_count(ES_COUNT_drop_malformed);
 		return ES_READ_DROP;
 	}
@@ -401,7 +406,7 @@ static __noinline int es_public_read4(struct __sk_buff *skb, struct es_packet *p
 	return service < 0 ? ES_READ_OTHER : service & (ES_SERVICES_MAX - 1);
 }
 
-/* Returns the program's verdict for a packet of IPv4 that is for no service's port. */
+/* Returns the program's verdict for a packet of IPv4 for which no service was found. */
 static __noinline int es_public_other4(struct __sk_buff *skb, int read)
 {
 	struct iphdr ip;
@@ -410,7 +415,7 @@ static __noinline int es_public_other4(struct __sk_buff *skb, int read)
 		return ES_TC_NEXT;
 	if (read == ES_READ_DROP || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return TC_ACT_SHOT;
-	return es_other_ip(skb, &ip);
+	return es_is_service_address(ip.daddr) ? es_other_ip(skb, &ip) : ES_TC_NEXT;
 }
 
 /*

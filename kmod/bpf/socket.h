@@ -43,28 +43,32 @@ static __always_inline __u8 es_socket_classify(struct bpf_sock *sk, __u32 *ret_o
 	return tw->tw_sk.tw_substate == TCP_STATE_FIN_WAIT2 ? ES_SOCKET_FIN_WAIT2 : ES_SOCKET_TIME_WAIT;
 }
 
+_Static_assert(__builtin_offsetof(struct es_packet, dport) + sizeof(__be16) -
+			       __builtin_offsetof(struct es_packet, source) ==
+		       sizeof(((struct bpf_sock_tuple *)0)->ipv6),
+	       "a packet of IPv6 is looked up by its own addresses and ports");
+
 /*
- * A function of its own. With the flow in its caller's stack, the verifier would follow the two families
- * apart from there on.
+ * The socket of a packet's flow. That of IPv4 is written into whole words, as es_array_at() does it: with
+ * parts of words in its caller's stack, the verifier would follow the two families apart from there on.
  */
+static __always_inline struct bpf_sock *es_socket_find(struct __sk_buff *skb, const struct es_packet *pkt)
+{
+	const int is_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+	struct bpf_sock_tuple *tuple = (void *)&pkt->source;
+	__u64 flow[2];
+
+	if (pkt->is_v6)
+		return bpf_skc_lookup_tcp(skb, tuple, sizeof(tuple->ipv6), BPF_F_CURRENT_NETNS, 0);
+	flow[0] = (__u64)pkt->saddr << (is_big ? 32 : 0) | (__u64)pkt->daddr << (is_big ? 0 : 32);
+	flow[1] = (__u64)pkt->sport << (is_big ? 48 : 0) | (__u64)pkt->dport << (is_big ? 32 : 16);
+	return bpf_skc_lookup_tcp(skb, (void *)flow, sizeof(tuple->ipv4), BPF_F_CURRENT_NETNS, 0);
+}
+
+/* The same in a function of its own, for where not every packet comes by. */
 static __noinline struct bpf_sock *es_socket_lookup(struct __sk_buff *skb, const struct es_packet *pkt)
 {
-	struct bpf_sock_tuple tuple = {};
-
-	if (!pkt)
-		return (void *)0;
-	if (pkt->is_v6) {
-		__builtin_memcpy(tuple.ipv6.saddr, &pkt->source, sizeof(pkt->source));
-		__builtin_memcpy(tuple.ipv6.daddr, &pkt->dest, sizeof(pkt->dest));
-		tuple.ipv6.sport = pkt->sport;
-		tuple.ipv6.dport = pkt->dport;
-		return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
-	}
-	tuple.ipv4.saddr = pkt->saddr;
-	tuple.ipv4.daddr = pkt->daddr;
-	tuple.ipv4.sport = pkt->sport;
-	tuple.ipv4.dport = pkt->dport;
-	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+	return pkt ? es_socket_find(skb, pkt) : (void *)0;
 }
 
 /**
