@@ -212,8 +212,10 @@ static void secrets_are_in_no_core(void **unused)
 	void *memory = es_secret_new(100);
 
 	assert_int_equal(has_flag(memory, " dd"), 1);
+#ifndef __SANITIZE_ADDRESS__ /* there, mlock() does nothing and says that it has */
 	if (es_secret_is_locked())
 		assert_int_equal(has_flag(memory, " lo"), 1);
+#endif
 	assert_int_equal(has_flag(&memory, " dd"), 0);
 	es_secret_free(memory, 100);
 	(void)unused;
