@@ -118,4 +118,5 @@ def test_a_connection_with_a_wide_window_moves(moves, tmp_path):
     assert counted["inspect_moved"] >= 20 and counted["handover_follow_beyond"] and counted["inspect_follow_again"], counted
     # On a busy machine, segments lie in the netfilter datapath's queue for longer than race_window_ms.
     if moves.options["datapath"] != "netfilter":
-        assert (told(moves.client, "TcpExtTCPTimeouts") - before).total() <= 3, counted
+        timeouts = (told(moves.client, "TcpExtTCPTimeouts") - before).total()
+        assert timeouts <= counted["inspect_moved"] / 4, counted

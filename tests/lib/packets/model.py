@@ -223,10 +223,14 @@ def cookie(key, hash_, slot, isn, options):
     return (slot & 7) << 29 | (mac >> 53) << 18 | packed << 10 | _flow_tag(key, hash_, slot, packed), mac & MASK32
 
 
+def named_slot(slot, number):
+    """The slot around this one that a cookie names."""
+    return next(s for s in range(slot + 1, slot - 7, -1) if s & 7 == number >> 29)
+
+
 def is_of_flow(key, hash_, slot, number):
     """Has this number the tag of a cookie of the flow, of whichever slot around this one it names?"""
-    named = next(s for s in range(slot + 1, slot - 7, -1) if s & 7 == number >> 29)
-    return number & 0x3FF == _flow_tag(key, hash_, named, number >> 10 & 0xFF)
+    return number & 0x3FF == _flow_tag(key, hash_, named_slot(slot, number), number >> 10 & 0xFF)
 
 
 REQUEST, FOLLOW, NACK, STAY, END, GONE = 1, 2, 3, 4, 5, 12
