@@ -7,6 +7,7 @@ import pytest
 
 import namespaces
 from packets import families
+from packets import program as program_of
 from packets.client import Client
 from packets.node import BLIND, CRAMPED, CRAMPED_BLIND, EACH, PREFIX, PROGRAM, SERVER, TURNS, WEB, Node
 from tree import BUILD, EARSHOT, EARSHOTD, EARSHOTD_TABLES, skip, unbuilt
@@ -145,3 +146,25 @@ def client(node, family):
         made.abort()
     for port in (WEB, BLIND, TURNS, EACH, PROGRAM, SERVER, CRAMPED, CRAMPED_BLIND):
         node.pending(port)
+
+
+@pytest.fixture(scope="session")
+def library():
+    """libearshot, as programs have it."""
+    return program_of.library()
+
+
+@pytest.fixture
+def program(node, client, library):
+    """Program(…) on the node that most tests share."""
+    made = []
+
+    def make(*arguments, **keywords):
+        made.append(program_of.Program(node, client, library, *arguments, **keywords))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.pool.shutdown()
+    node.settle()
+    node.cluster.clear()

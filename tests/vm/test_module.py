@@ -24,7 +24,8 @@ PACKETS = "." if FULL else """
     test_strays.py::test_nobodys test_strays.py::TestAsked test_strays_many.py::test_answers test_other.py
     test_ring_change.py::TestSlot::test_request
     test_lease.py::TestGoesOn test_lease_unproven.py::TestEnd test_load.py::TestActive
-    test_connection.py test_program.py::test_handover test_program.py::test_lost_messages test_program.py::test_there_and_back
+    test_connection.py test_program.py::test_handover test_program.py::test_there_and_back
+    test_program_refused.py::test_lost_messages
     """
 ONCE = "" if FULL else '--each-value -k "not v6 or test_v6"'
 
