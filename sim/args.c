@@ -251,13 +251,16 @@ static int es_policy_unknown(const char *name)
 
 static int es_param_unknown(const struct es_policy *policy, const char *text)
 {
+	char bounds[ES_PARAM_TEXT_SIZE];
+
 	if (!policy->params || !policy->params[0].name) {
 		es_error("--param %s: policy %s has no parameters", text, policy->name);
 		return -EINVAL;
 	}
 	fprintf(stderr, "earshot-sim: --param %s: policy %s accepts", text, policy->name);
 	for (const struct es_policy_param *p = policy->params; p->name; p++)
-		fprintf(stderr, "%s %s (%g..%g)", p == policy->params ? "" : ",", p->name, p->min, p->max);
+		fprintf(stderr, "%s %s (%s)", p == policy->params ? "" : ",", p->name,
+			es_policy_param_expects(p, bounds));
 	fputc('\n', stderr);
 	return -EINVAL;
 }
@@ -317,8 +320,7 @@ int es_args_policy(struct es_args *args, const char *but)
 		}
 		if (but && !strcmp(but, name))
 			continue;
-		if (!text[len] || !es_args_number(text + len + 1, &value) ||
-		    value < policy->params[index].min || value > policy->params[index].max)
+		if (!text[len] || es_policy_param_parse(&policy->params[index], text + len + 1, &value))
 			return es_param_unknown(policy, text);
 		params->settings.param[index] = value;
 	}

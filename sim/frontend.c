@@ -163,6 +163,7 @@ static void es_frontend_look(struct es_frontend *frontend, struct es_inspector *
 			continue;
 		}
 		view->active = es_frontend_active(frontend, node);
+		view->capacity = es_capacity_get(&inspector->load[i].capacity);
 		view->load = node->load;
 		view->cpu = node->share[ES_CPU];
 		view->disk = node->share[ES_DISK];
@@ -263,12 +264,23 @@ int es_frontend_say(struct es_frontend *frontend, unsigned int inspector)
 	return 1;
 }
 
+/* A single inspector hears no reports. */
+static void es_frontend_measure(const struct es_frontend *frontend, struct es_inspector *inspector)
+{
+	for (unsigned int i = 0; i < frontend->node_count; i++)
+		es_capacity_add(&inspector->load[i].capacity, frontend->params->publish_ms / 1e3,
+				es_frontend_active(frontend, &frontend->nodes[i]),
+				frontend->nodes[i].share[ES_CPU], frontend->nodes[i].share[ES_DISK]);
+}
+
 int es_frontend_publish(struct es_frontend *frontend)
 {
 	struct es_message *message;
 
-	if (frontend->inspector_count == 1)
+	if (frontend->inspector_count == 1) {
+		es_frontend_measure(frontend, &frontend->inspector[0]);
 		return 0;
+	}
 	message = es_bus_put(frontend, sizeof(message->report[0]) * frontend->node_count);
 	if (!message)
 		return -ENOMEM;

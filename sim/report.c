@@ -121,6 +121,8 @@ static struct json_object *es_json_setting(double value)
 {
 	char text[64];
 
+	if (isnan(value)) /* a policy's parameter */
+		return json_object_new_string("auto");
 	if (value == (double)(int64_t)value)
 		return json_object_new_int64((int64_t)value);
 	snprintf(text, sizeof(text), "%.10g", value);

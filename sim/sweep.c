@@ -159,7 +159,7 @@ static int es_sweep_prepare(struct es_sweep *sweep)
 		es_error("--param %s: no values", text);
 		return -EINVAL;
 	}
-	preset = sweep->args->params.policy->params[sweep->index].value;
+	preset = es_policy_param_default(&sweep->args->params.policy->params[sweep->index]);
 	sweep->default_at = 0;
 	while (sweep->default_at < sweep->count && fabs(sweep->value[sweep->default_at] - preset) > 1e-9)
 		sweep->default_at++;
@@ -300,6 +300,11 @@ static void es_sweep_recommend(const struct es_sweep *sweep, struct es_recommend
 				ret->as_good[i] = 1;
 }
 
+static struct json_object *es_json_value(double value)
+{
+	return isnan(value) ? json_object_new_string("auto") : es_json_number(value, 6);
+}
+
 static struct json_object *es_json_sweep(const struct es_sweep *sweep, const struct es_recommendation *r)
 {
 	struct json_object *json = json_object_new_object();
@@ -310,12 +315,12 @@ static struct json_object *es_json_sweep(const struct es_sweep *sweep, const str
 	json_object_object_add(json, "policy", json_object_new_string(sweep->args->policy));
 	json_object_object_add(json, "parameter", json_object_new_string(sweep->name));
 	json_object_object_add(json, "seeds", json_object_new_int64(sweep->args->seeds));
-	json_object_object_add(json, "default", es_json_number(sweep->value[sweep->default_at], 6));
+	json_object_object_add(json, "default", es_json_value(sweep->value[sweep->default_at]));
 	for (unsigned int i = 0; i < sweep->count; i++) {
 		struct json_object *row = json_object_new_object();
 		struct json_object *each = json_object_new_array();
 
-		json_object_object_add(row, "value", es_json_number(sweep->value[i], 6));
+		json_object_object_add(row, "value", es_json_value(sweep->value[i]));
 		json_object_object_add(row, "throughput_rps",
 				       es_json_number(es_median(sweep, i, throughput_rps), 2));
 		json_object_object_add(row, "throughput_rps_min",
@@ -332,12 +337,12 @@ static struct json_object *es_json_sweep(const struct es_sweep *sweep, const str
 		json_object_object_add(row, "throughput_rps_by_seed", each);
 		json_object_array_add(rows, row);
 		if (r->as_good[i] && i != r->best)
-			json_object_array_add(as_good, es_json_number(sweep->value[i], 6));
+			json_object_array_add(as_good, es_json_value(sweep->value[i]));
 	}
 	json_object_object_add(json, "values", rows);
 	if (sweep->args->trace)
 		es_json_add_loss(json, &sweep->args->loss);
-	json_object_object_add(best, "value", es_json_number(sweep->value[r->best], 6));
+	json_object_object_add(best, "value", es_json_value(sweep->value[r->best]));
 	json_object_object_add(best, "is_default", json_object_new_boolean(r->best == sweep->default_at));
 	json_object_object_add(best, "gain_percent", es_json_number(r->gain, 2));
 	json_object_object_add(best, "gain_percent_min", es_json_number(r->gain_least, 2));
@@ -351,19 +356,21 @@ static struct json_object *es_json_sweep(const struct es_sweep *sweep, const str
 static void es_sweep_say(const struct es_sweep *sweep, const struct es_recommendation *r)
 {
 	unsigned int seeds = sweep->args->seeds, as_good = 0;
+	char room[2][ES_PARAM_TEXT_SIZE];
+	const char *best = es_policy_param_text(sweep->value[r->best], room[0]);
+	const char *preset = es_policy_param_text(sweep->value[sweep->default_at], room[1]);
 
 	if (r->best == sweep->default_at)
-		printf("\nrecommended: %s=%g, which is the default", sweep->name, sweep->value[r->best]);
+		printf("\nrecommended: %s=%s, which is the default", sweep->name, best);
 	else
-		printf("\nrecommended: %s=%g: %+.1f%% over the default %g (%+.1f to %+.1f%%), better with %u "
+		printf("\nrecommended: %s=%s: %+.1f%% over the default %s (%+.1f to %+.1f%%), better with %u "
 		       "of %u seeds",
-		       sweep->name, sweep->value[r->best], r->gain, sweep->value[sweep->default_at],
-		       r->gain_least, r->gain_most, r->better, seeds);
+		       sweep->name, best, r->gain, preset, r->gain_least, r->gain_most, r->better, seeds);
 	printf("\n");
 	for (unsigned int i = 0; i < sweep->count; i++)
 		if (r->as_good[i] && i != r->best)
-			printf("%s %g",
-			       as_good++ ? "," : "not told apart from it by these seeds:", sweep->value[i]);
+			printf("%s %s", as_good++ ? "," : "not told apart from it by these seeds:",
+			       es_policy_param_text(sweep->value[i], room[0]));
 	if (as_good)
 		printf("\n");
 	if (seeds < 3)
@@ -372,16 +379,19 @@ static void es_sweep_say(const struct es_sweep *sweep, const struct es_recommend
 
 static void es_sweep_print(const struct es_sweep *sweep, const struct es_recommendation *r, int is_csv)
 {
+	char room[ES_PARAM_TEXT_SIZE];
+
 	printf(is_csv ? "%s,throughput_rps,throughput_rps_min,throughput_rps_max,hit_rate,moves_per_request,"
 			"imbalance\n"
 		      : "%12s %14s %20s %9s %14s %9s\n",
 	       sweep->name, "throughput_rps", "(least .. most)", "hit_rate", "moves/request", "imbalance");
 	for (unsigned int i = 0; i < sweep->count; i++) {
-		printf(is_csv ? "%g,%.2f,%.2f,%.2f,%.6f,%.6f,%.4f\n"
-			      : "%12g %14.1f (%8.1f .. %8.1f) %8.4f %14.4f %9.3f",
-		       sweep->value[i], es_median(sweep, i, throughput_rps), es_sweep_extreme(sweep, i, 0),
-		       es_sweep_extreme(sweep, i, 1), es_median(sweep, i, hit_rate),
-		       es_median(sweep, i, moves_per_request), es_median(sweep, i, imbalance));
+		printf(is_csv ? "%s,%.2f,%.2f,%.2f,%.6f,%.6f,%.4f\n"
+			      : "%12s %14.1f (%8.1f .. %8.1f) %8.4f %14.4f %9.3f",
+		       es_policy_param_text(sweep->value[i], room), es_median(sweep, i, throughput_rps),
+		       es_sweep_extreme(sweep, i, 0), es_sweep_extreme(sweep, i, 1),
+		       es_median(sweep, i, hit_rate), es_median(sweep, i, moves_per_request),
+		       es_median(sweep, i, imbalance));
 		if (!is_csv)
 			printf("%s%s\n", i == sweep->default_at ? "  default" : "",
 			       i == r->best ? "  best" : "");

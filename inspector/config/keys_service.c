@@ -116,7 +116,8 @@ const struct es_conf_key es_conf_service_keys[] = {
 
 	/*
 	 * The policy's own parameters, by their names in the papers, as a list of "NAME=VALUE". Default: the
-	 * papers' values.
+	 * papers' values, but T_low, T_high and M are _auto_: they follow from the nodes' measured capacity.
+	 * For these, _paper_ is the paper's value.
 	 *
 	 * The error for a wrong name lists the right ones.
 	 * @example { "T_low=25", "T_high=65" }

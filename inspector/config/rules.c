@@ -256,13 +256,14 @@ int es_conf_check_rules(struct es_conf_parse *p)
 /* "T_low (0..1e+06), ..." */
 static void es_param_list(const struct es_policy *policy, char *text, size_t size)
 {
+	char bounds[ES_PARAM_TEXT_SIZE];
 	size_t used = 0;
 
 	text[0] = 0;
 	for (const struct es_policy_param *param = policy->params; param->name && used < size; param++)
-		used += (size_t)snprintf(text + used, size - used, "%s%s (%g..%g)",
-					 param == policy->params ? "" : ", ", param->name, param->min,
-					 param->max);
+		used += (size_t)snprintf(text + used, size - used, "%s%s (%s)",
+					 param == policy->params ? "" : ", ", param->name,
+					 es_policy_param_expects(param, bounds));
 }
 
 static int es_check_parameter(struct es_conf_parse *p, unsigned int i, const struct es_policy *policy,
@@ -271,7 +272,7 @@ static int es_check_parameter(struct es_conf_parse *p, unsigned int i, const str
 	struct es_conf_service *service = &p->conf->services[i];
 	int line = es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "parameters");
 	size_t len = strcspn(text, "=");
-	char name[ES_CONF_NAME_SIZE], known[256], *end;
+	char name[ES_CONF_NAME_SIZE], known[256], bounds[ES_PARAM_TEXT_SIZE];
 	double value;
 	int index;
 
@@ -286,11 +287,11 @@ static int es_check_parameter(struct es_conf_parse *p, unsigned int i, const str
 		return es_conf_fail(p, line, "service %s: parameters = %.80s: policy %s expected %s",
 				    service->name, text, policy->name, known);
 	}
-	value = strtod(text + len + 1, &end);
-	if (*end || !(value >= policy->params[index].min && value <= policy->params[index].max))
-		return es_conf_fail(p, line, "service %s: parameters = %.80s: expected %s=%g..%g (%s)",
-				    service->name, text, name, policy->params[index].min,
-				    policy->params[index].max, policy->params[index].description);
+	if (text[len] != '=' || es_policy_param_parse(&policy->params[index], text + len + 1, &value))
+		return es_conf_fail(p, line, "service %s: parameters = %.80s: expected %s=%s (%s)",
+				    service->name, text, name,
+				    es_policy_param_expects(&policy->params[index], bounds),
+				    policy->params[index].description);
 	service->params[index] = value;
 	return 0;
 }

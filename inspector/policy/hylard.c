@@ -12,9 +12,14 @@
  * section 4.3 is pure LARD. A KB is 1024 bytes. A large file whose size was not known at first may have
  * a set; it shrinks as others do. Connections are counted as for a node of weight 100. Nodes that are away:
  * sets.h.
+ *
+ * The paper's M is 2. With some dozen connections on a node a set's least loaded one has two more at nearly
+ * any moment, so sets grow to all nodes. Unless somebody gives it, M is what LARD has between an idle node
+ * and a slow one, T_high - T_low by the nodes' capacity (lard.h).
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "inspector/policy/lard.h"
 #include "inspector/policy/list.h"
 #include "inspector/policy/sets.h"
 
@@ -29,7 +34,8 @@ enum { ES_HYLARD_THRESHOLD, ES_HYLARD_M, ES_HYLARD_P, ES_HYLARD_Q };
 
 static const struct es_policy_param es_hylard_params[] = {
 	[ES_HYLARD_THRESHOLD] = {"threshold", "KB; files that large are served by one node", 500, 0, 1e9},
-	[ES_HYLARD_M] = {"M", "connections more than the least loaded node has: overloaded", 2, 0, 1e6},
+	[ES_HYLARD_M] = {"M", "connections more than the least loaded node has: overloaded", 2, 0, 1e6, NULL,
+			 1},
 	[ES_HYLARD_P] = {"P", "connections more that are no reason to move an open one", 1, -1e6, 1e6},
 	[ES_HYLARD_Q] = {"Q", "seconds after which a set that did not change loses a node", 60, 0, 1e6},
 	{},
@@ -56,6 +62,17 @@ static double es_hylard_excess(const struct es_cluster_view *view, int node, int
 	       es_view_at_most(view, (unsigned int)other, ES_MEASURE_ACTIVE);
 }
 
+/* M */
+static double es_hylard_overload(const struct es_hylard *hylard, const struct es_cluster_view *view)
+{
+	double low = ES_LARD_LOW, high = ES_LARD_HIGH;
+
+	if (!isnan(hylard->overload))
+		return hylard->overload;
+	(void)es_lard_measured(view, &low, &high);
+	return high - low;
+}
+
 /* LARD/R's part: the set's least loaded node, or @least, which joins. */
 static void es_hylard_replicate(const struct es_hylard *hylard, const struct es_request_view *request,
 				const struct es_cluster_view *view, const struct es_content_set *set,
@@ -67,10 +84,11 @@ static void es_hylard_replicate(const struct es_hylard *hylard, const struct es_
 		return;
 	if (node >= 0) {
 		double excess = es_hylard_excess(view, node, least);
+		double overload = es_hylard_overload(hylard, view);
 
 		es_explain(view, "of the set #%d has the least, %.1f requests more than #%d (M = %g)", node,
-			   excess, least, hylard->overload);
-		if (excess < hylard->overload || !es_set_may_change(view, set))
+			   excess, least, overload);
+		if (excess < overload || !es_set_may_change(view, set))
 			return;
 	}
 	es_set_change(request, view, ES_CONTENT_ADD, (unsigned int)least, 0);

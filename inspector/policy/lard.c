@@ -5,12 +5,13 @@
  * for. It goes to the least loaded node again when (n.load > T_high and some node has less than T_low) or
  * n.load >= 2 * T_high; but not to one that has as much to do.
  *
- * Load is requests in progress, for a node of weight 100. Beyond the paper: content whose node may not be
- * given the request goes to the least loaded one. An imbalance counts only when it has lasted, and content
- * that has just moved rests (sets.h); what is open stays or follows by the rule of stay.h. If a set has
- * several nodes, as another policy had left them, the least loaded of them is n. The paper bounds what is
- * admitted to the cluster, (count - 1) * T_high + T_low - 1 connections, so that not all nodes can pass 2 *
- * T_high; that is not for a policy to do.
+ * Load is requests in progress, for a node of weight 100. Beyond the paper: T_low and T_high follow from the
+ * nodes' measured capacity, unless somebody gives them, since 25 and 65 were those of the paper's machines.
+ * Content whose node may not be given the request goes to the least loaded one. An imbalance counts only when
+ * it has lasted, and content that has just moved rests (sets.h); what is open stays or follows by the rule of
+ * stay.h. If a set has several nodes, as another policy had left them, the least loaded of them is n. The
+ * paper bounds what is admitted to the cluster, (count - 1) * T_high + T_low - 1 connections, so that not all
+ * nodes can pass 2 * T_high; that is not for a policy to do.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,9 +19,9 @@
 #include "inspector/policy/list.h"
 
 static const struct es_policy_param es_lard_params[] = {
-	[ES_LARD_T_LOW] = {"T_low", "a node with fewer requests has resources to spare", 25, 0, 1e6,
-			   "T_high"},
-	[ES_LARD_T_HIGH] = {"T_high", "a node with more requests is slow", 65, 1, 1e6},
+	[ES_LARD_T_LOW] = {"T_low", "a node with fewer requests has resources to spare", ES_LARD_LOW, 0, 1e6,
+			   "T_high", 1},
+	[ES_LARD_T_HIGH] = {"T_high", "a node with more requests is slow", ES_LARD_HIGH, 1, 1e6, NULL, 1},
 	[ES_LARD_K] = {},
 };
 
@@ -35,6 +36,53 @@ int es_lard_new(const struct es_policy_settings *settings, void **ret_state)
 	lard->keep_s = settings->param[ES_LARD_K];
 	*ret_state = lard;
 	return 0;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+int es_lard_measured(const struct es_cluster_view *view, double *ret_low, double *ret_high)
+{
+	double known[ES_NODES_MAX];
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < view->count; i++) {
+		const struct es_node_view *node = &view->node[i];
+
+		if (node->is_target && node->weight > 0 && node->capacity > 0)
+			known[count++] = node->capacity * 100 / node->weight;
+	}
+	if (!count)
+		return -1;
+	qsort(known, count, sizeof(known[0]), compare_doubles);
+	*ret_low = known[(count - 1) / 2];
+	if (*ret_low < ES_LARD_LOW_MIN)
+		*ret_low = ES_LARD_LOW_MIN;
+	*ret_high = *ret_low * ES_LARD_SLOW;
+	return 0;
+}
+
+struct es_lard es_lard_now(const struct es_lard *lard, const struct es_cluster_view *view)
+{
+	double low = ES_LARD_LOW, high = ES_LARD_HIGH;
+	struct es_lard now = *lard;
+
+	if (!isnan(lard->low) && !isnan(lard->high))
+		return now;
+	if (es_lard_measured(view, &low, &high))
+		es_explain(view, "no node's capacity is known: T_low = %g, T_high = %g", low, high);
+	else
+		es_explain(view, "by the nodes' capacity, T_low = %.1f and T_high = %.1f", low, high);
+	/* If one is given, the other goes no further than that. */
+	if (isnan(lard->low))
+		now.low = isnan(lard->high) || low < lard->high ? low : lard->high;
+	if (isnan(lard->high))
+		now.high = high > now.low ? high : now.low;
+	return now;
 }
 
 int es_lard_is_imbalance(const struct es_lard *lard, const struct es_cluster_view *view, unsigned int node,
@@ -84,7 +132,7 @@ static int es_lard_route(void *state, const struct es_request_view *request,
 {
 	const struct es_stay stay = es_stay_requests(view);
 	int least, node;
-	const struct es_lard *lard = state;
+	const struct es_lard now = es_lard_now(state, view), *lard = &now;
 	struct es_node_set nodes, homes = {};
 	struct es_content_set set;
 

@@ -14,9 +14,9 @@
 #include "inspector/policy/list.h"
 
 static const struct es_policy_param es_lard_r_params[] = {
-	[ES_LARD_T_LOW] = {"T_low", "a node with fewer requests has resources to spare", 25, 0, 1e6,
-			   "T_high"},
-	[ES_LARD_T_HIGH] = {"T_high", "a node with more requests is slow", 65, 1, 1e6},
+	[ES_LARD_T_LOW] = {"T_low", "a node with fewer requests has resources to spare", ES_LARD_LOW, 0, 1e6,
+			   "T_high", 1},
+	[ES_LARD_T_HIGH] = {"T_high", "a node with more requests is slow", ES_LARD_HIGH, 1, 1e6, NULL, 1},
 	[ES_LARD_K] = {"K", "seconds after which a set that did not change loses a node", 20, 0, 1e6},
 	{},
 };
@@ -26,7 +26,7 @@ static int es_lard_r_route(void *state, const struct es_request_view *request,
 {
 	const struct es_stay stay = es_stay_requests(view);
 	int least, node, most;
-	const struct es_lard *lard = state;
+	const struct es_lard now = es_lard_now(state, view), *lard = &now;
 	struct es_content_set set;
 	struct es_node_set nodes;
 

@@ -7,6 +7,9 @@
 /* The time of a node that has not yet said how long it takes. */
 #define ES_MEAN_DEFAULT_NS 10e6
 
+/* Reports that are further apart are no series. */
+#define ES_REPORT_GAP_NS 2000000000ULL
+
 int es_load_init(struct es_load *load)
 {
 	pthread_mutexattr_t attr;
@@ -68,12 +71,22 @@ static double es_load_share(const struct es_load *load, unsigned long long at_ns
 	return 1 - exp(-(double)(at_ns - load->report.at_ns) / (load->settle_ms * times * 1e6));
 }
 
+/* For as long as a node says something else each time; after a silence, nobody knows what was in between. */
+static void es_load_capacity(struct es_load *load, const struct es_load_report *report)
+{
+	if (load->report.at_ns && !report->is_mean_only && report->at_ns > load->report.at_ns &&
+	    report->at_ns - load->report.at_ns <= ES_REPORT_GAP_NS)
+		es_capacity_add(&load->capacity, (double)(report->at_ns - load->report.at_ns) / 1e9,
+				report->active, report->cpu / 1000.0, report->disk / 1000.0);
+}
+
 void es_load_report(struct es_load *load, const struct es_load_report *report)
 {
 	double share, settled;
 
 	pthread_mutex_lock(&load->lock);
 	es_load_decay(load, report->at_ns);
+	es_load_capacity(load, report);
 	share = es_load_share(load, report->at_ns, 1);
 	settled = es_load_share(load, report->at_ns, ES_LOAD_SETTLED);
 	load->active_settled += (report->active - load->active_settled) * settled;
@@ -106,6 +119,7 @@ void es_load_estimate(struct es_load *load, unsigned long long now_ns, struct es
 	ret_node->load_lasting = load->load_lasting;
 	ret_node->active_settled = load->active_settled;
 	ret_node->load_settled = load->load_settled;
+	ret_node->capacity = es_capacity_get(&load->capacity);
 	ret_node->cpu = load->report.cpu / 1000.0;
 	ret_node->disk = load->report.disk / 1000.0;
 	pthread_mutex_unlock(&load->lock);

@@ -27,6 +27,7 @@
  * moment some node has just taken all that its connections had for it.
  */
 #include <pthread.h>
+#include "inspector/policy/capacity.h"
 #include "inspector/policy/policy.h"
 
 /*
@@ -61,10 +62,12 @@ struct es_load_report {
  * @active_reported, @load_reported: what of @report that was
  * @active_moved, @load_moved: of connections that came (or left: less than 0) since
  * @active_lasting, @load_lasting, @active_settled, @load_settled: the means
+ * @capacity: as far as the reports tell it
  */
 struct es_load {
 	pthread_mutex_t lock; /* held for some ns */
 	struct es_load_report report;
+	struct es_capacity capacity;
 	double active;
 	double load;
 	double active_reported;
@@ -90,7 +93,7 @@ void es_load_settle(struct es_load *load, unsigned int settle_ms);
 /* es_load_report() - the node has said how busy it is */
 void es_load_report(struct es_load *load, const struct es_load_report *report);
 
-/* es_load_estimate() - fills active, idle, load, their means, cpu, disk of @ret_node */
+/* es_load_estimate() - fills active, idle, load, their means, capacity, cpu, disk of @ret_node */
 void es_load_estimate(struct es_load *load, unsigned long long now_ns, struct es_node_view *ret_node);
 
 /* es_load_sent() - a request was given to the node from here; @node is brought up to date with it */

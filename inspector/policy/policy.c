@@ -4,6 +4,9 @@
  * content's name.
  */
 #include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "inspector/policy/policy.h"
 #include "kmod/core/siphash.h"
@@ -31,7 +34,7 @@ void es_policy_defaults(const struct es_policy *policy, struct es_policy_setting
 {
 	memset(ret_settings, 0, sizeof(*ret_settings));
 	for (unsigned int i = 0; policy->params && policy->params[i].name; i++)
-		ret_settings->param[i] = policy->params[i].value;
+		ret_settings->param[i] = es_policy_param_default(&policy->params[i]);
 }
 
 int es_policy_param_index(const struct es_policy *policy, const char *name)
@@ -42,6 +45,41 @@ int es_policy_param_index(const struct es_policy *policy, const char *name)
 	return -1;
 }
 
+int es_policy_param_parse(const struct es_policy_param *param, const char *text, double *ret_value)
+{
+	char *end;
+	double value;
+
+	if (param->may_be_auto && !strcmp(text, "auto")) {
+		*ret_value = ES_PARAM_AUTO;
+		return 0;
+	}
+	if (param->may_be_auto && !strcmp(text, "paper")) {
+		*ret_value = param->value;
+		return 0;
+	}
+	value = strtod(text, &end);
+	if (!*text || *end || !(value >= param->min && value <= param->max))
+		return -EINVAL;
+	*ret_value = value;
+	return 0;
+}
+
+const char *es_policy_param_text(double value, char ret_text[ES_PARAM_TEXT_SIZE])
+{
+	if (isnan(value))
+		return "auto";
+	snprintf(ret_text, ES_PARAM_TEXT_SIZE, "%g", value);
+	return ret_text;
+}
+
+const char *es_policy_param_expects(const struct es_policy_param *param, char ret_text[ES_PARAM_TEXT_SIZE])
+{
+	snprintf(ret_text, ES_PARAM_TEXT_SIZE, "%g..%g%s", param->min, param->max,
+		 param->may_be_auto ? ", auto or paper" : "");
+	return ret_text;
+}
+
 int es_policy_contradiction(const struct es_policy *policy, const double *param, int *ret_bound)
 {
 	for (int i = 0; policy->params && policy->params[i].name; i++) {
@@ -49,7 +87,7 @@ int es_policy_contradiction(const struct es_policy *policy, const double *param,
 				    ? es_policy_param_index(policy, policy->params[i].at_most)
 				    : -1;
 
-		if (bound < 0 || param[i] <= param[bound])
+		if (bound < 0 || !(param[i] > param[bound]))
 			continue;
 		*ret_bound = bound;
 		return i;

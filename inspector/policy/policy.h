@@ -11,6 +11,7 @@
  * cluster must know alike which nodes serve which content: that is not in the instance but in the content
  * table (contents.h).
  */
+#include <math.h>
 #include <stddef.h>
 #include <earshot/ring.h>
 #include "inspector/policy/explain.h"
@@ -114,6 +115,7 @@ struct es_request_view {
  * for what should not change with each fluctuation
  * @active_settled, @load_settled: over ten times as long; for connections that are open
  * Connections that have moved since are counted in.
+ * @capacity: requests in hand with which it is busy (capacity.h); 0: not known
  * @cpu, @disk: shares of the last moment in which it was busy, 0..1
  */
 struct es_node_view {
@@ -129,6 +131,7 @@ struct es_node_view {
 	double load_lasting;
 	double active_settled;
 	double load_settled;
+	double capacity;
 	double cpu;
 	double disk;
 };
@@ -179,15 +182,39 @@ static inline int es_view_takes(const struct es_cluster_view *view, unsigned int
 
 #define ES_POLICY_PARAMS_MAX 8
 
-/* struct es_policy_param - one of a policy's parameters, named as in its paper */
+/* A parameter's value that follows from the nodes' capacity: "auto". */
+#define ES_PARAM_AUTO ((double)NAN)
+
+/**
+ * struct es_policy_param - one of a policy's parameters, named as in its paper
+ * @value: the paper's, and the default unless @may_be_auto: then that is "auto", and this is "paper"
+ * @at_most: the parameter that this one must not exceed, or NULL
+ */
 struct es_policy_param {
 	const char *name;
 	const char *description;
-	double value; /* the default */
+	double value;
 	double min;
 	double max;
-	const char *at_most; /* the parameter that this one must not exceed, or NULL */
+	const char *at_most;
+	int may_be_auto;
 };
+
+/* es_policy_param_default() - the value if nobody says another */
+static inline double es_policy_param_default(const struct es_policy_param *param)
+{
+	return param->may_be_auto ? ES_PARAM_AUTO : param->value;
+}
+
+/* es_policy_param_parse() - a number within its bounds, "auto" or "paper". Returns 0 or -EINVAL. */
+int es_policy_param_parse(const struct es_policy_param *param, const char *text, double *ret_value);
+
+/* es_policy_param_text() - the value as people write it */
+#define ES_PARAM_TEXT_SIZE 64
+const char *es_policy_param_text(double value, char ret_text[ES_PARAM_TEXT_SIZE]);
+
+/* es_policy_param_expects() - "0..1e+06", and the words */
+const char *es_policy_param_expects(const struct es_policy_param *param, char ret_text[ES_PARAM_TEXT_SIZE]);
 
 /**
  * struct es_policy_settings - of one service

@@ -135,9 +135,13 @@ static void parameters_put(struct es_text *out, const struct es_conf_service *se
 {
 	const struct es_policy *policy = es_policy_find(service->policy);
 
-	for (unsigned int i = 0; service->parameters.count && policy->params && policy->params[i].name; i++)
-		line(out, "=service.%s.%s=%.17g\n", service->name, policy->params[i].name,
-		     service->params[i]);
+	for (unsigned int i = 0; service->parameters.count && policy->params && policy->params[i].name; i++) {
+		/* A version that does not know "auto" has the paper's value. */
+		int is_auto = isnan(service->params[i]);
+
+		line(out, "=service.%s.%s=%.17g%s\n", service->name, policy->params[i].name,
+		     is_auto ? policy->params[i].value : service->params[i], is_auto ? " auto" : "");
+	}
 	if (service->unsafe != ES_UNSAFE_ONCE)
 		line(out, "=service.%s.unsafe=%s\n", service->name,
 		     service->unsafe == ES_UNSAFE_ALL ? "all" : "again");

@@ -17,6 +17,7 @@ import runs  # noqa: E402
 from papers_client import PHASES  # noqa: E402
 from papers_content import FILES  # noqa: E402
 from papers_nodes import NODES, Nodes  # noqa: E402
+from papers_sim import GIVEN  # noqa: E402
 
 POLICIES = ("wrr", "wlc", "uri-hash", "lard", "lard-r", "cawll", "xlard-r", "cahrd", "hylard", "cap", "ward",
             "ext-lard")
@@ -39,9 +40,12 @@ class Experiment:
 
     def settings(self, policy):
         """More of the service's configuration; `policy` as in --policies."""
-        name, _, parameters = policy.partition(":")
+        name, _, text = policy.partition(":")
+        parameters = text.split("+") if text else []
+        set_already = {each.partition("=")[0] for each in parameters}
+        parameters += [f"{each}=paper" for each in GIVEN.get(name, ()) if each not in set_already]
         return {**({"service.inspect": "every"} if self.every and name not in BLIND else {}),
-                **({"service.parameters": parameters.split("+")} if parameters else {})}
+                **({"service.parameters": parameters} if parameters else {})}
 
 
 # Fig. 4: +153.74% on WRR, +61.47% on LARD, +10.11% on LARD/R. Fig. 5: +84.51% on WRR, +16.90% on LARD/R.

@@ -27,6 +27,8 @@ HYLARD = {"synthetic": "worldcup98", "nodes": 8, "cache-mb": 128}
 PAPER_LARD = ("hylard", {"threshold": 0})
 PAPER_LARD_R = ("hylard", {"threshold": 1000000, "P": -1000000})
 HYLARD_ORIGINAL = ("hylard", {"P": -1000000})
+# Parameters that are measured unless somebody gives them are the papers' here.
+GIVEN = {"lard": ("T_low", "T_high"), "lard-r": ("T_low", "T_high"), "hylard": ("M",)}
 
 
 class Bench:
@@ -45,7 +47,7 @@ class Bench:
             command += ["--requests", str(self.requests[settings["synthetic"]])]
         for name, value in settings.items():
             command += [f"--{name}", str(value)]
-        for name, value in params.items():
+        for name, value in {**{name: "paper" for name in GIVEN.get(policy, ())}, **params}.items():
             command += ["--param", f"{name}={value}"]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
         self.done += 1

@@ -130,7 +130,9 @@ def test_policies_with_parameters():
     fig4, fig5 = papers_lab.EXPERIMENTS["fig4"], papers_lab.EXPERIMENTS["fig5"]
     assert [fig5.settings(policy) for policy in arguments.policies] == [
         {}, {"service.inspect": "every", "service.parameters": ["M=20", "P=2"]}]
-    assert fig4.settings("lard") == {}
+    # Those that are measured are the papers' here, unless they are given.
+    assert fig4.settings("lard:T_low=auto") == {"service.parameters": ["T_low=auto", "T_high=paper"]}
+    assert fig4.settings("hylard") == {"service.parameters": ["M=paper"]}
     with pytest.raises(SystemExit):
         papers_lab.options(["--policies", "lrad:T_low=1"])
 

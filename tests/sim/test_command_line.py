@@ -69,9 +69,9 @@ def test_every_option_is_documented():
     (["run", "--policy", "wrr", "--synthetic", "zipf", "--trace", "x"], "one of --trace FILE and --synthetic"),
     (["run", "--policy", "nosuch", "--synthetic", "zipf"], 'unknown policy "nosuch", expected'),
     (["run", "--policy", "wrr", "--synthetic", "nosuch"], "expected worldcup98 | zipf"),
-    (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_mid=3"], "accepts T_low (0..1e+06), T_high"),
-    (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=many"], "accepts T_low (0..1e+06)"),
-    (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=-1"], "accepts T_low (0..1e+06)"),
+    (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_mid=3"], "accepts T_low (0..1e+06, auto or paper), T_high"),
+    (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=many"], "accepts T_low (0..1e+06, auto or paper)"),
+    (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=-1"], "accepts T_low (0..1e+06, auto or paper)"),
     (["run", "--policy", "wrr", "--synthetic", "zipf", "--param", "x=1"], "has no parameters"),
     (["run", "--policy", "wrr", "--synthetic", "zipf", "--nodes", "0"], "expected a whole number from 1 to 128"),
     (["run", "--policy", "wrr", "--synthetic", "zipf", "--nodes", "2.5"], "expected a whole number"),
@@ -91,9 +91,9 @@ def test_every_option_is_documented():
     (["policies", "--trace", "x"], "unrecognized option"),
     (["run", "--policy", "lard", "--synthetic", "zipf", "--trace", "x", "--trace", "y"], "expected one"),
     (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1", "--param", "T_low=2"], "expected each once"),
-    (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=70"], "T_low is 70: expected at most 65, which T_high is"),
+    (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=70", "--param", "T_high=paper"], "T_low is 70: expected at most 65, which T_high is"),
     (["run", "--policy", "ext-lard", "--synthetic", "zipf", "--param", "L_overload=9"], "L_idle is 30: expected at most 9"),
-    (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=60:70:5"], "T_low is 70: expected at most 65"),
+    (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=60:70:5", "--param", "T_high=65"], "T_low is 70: expected at most 65"),
     (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1,2,"], 'T_low: "" is not a number'),
     (["help", "sing"], 'no command "sing"'),
     (["sing"], 'no command "sing"'),
@@ -126,7 +126,10 @@ def test_policies_in_each_format():
     rows = list(csv.DictReader(io.StringIO(output("policies", "--format", "csv"))))
     listed = json.loads(output("policies", "--json"))
     assert {row["policy"] for row in rows} == {policy["name"] for policy in listed}
-    assert {row["parameter"]: float(row["default"]) for row in rows if row["policy"] == "lard"} == {"T_low": 25, "T_high": 65}
+    defaults = {row["parameter"]: row["default"] for row in rows if row["policy"] == "lard-r"}
+    assert defaults == {"T_low": "auto", "T_high": "auto", "K": "20"}
+    assert {param["name"]: (param["default"], param.get("paper")) for policy in listed if policy["name"] == "lard-r"
+            for param in policy["params"]} == {"T_low": ("auto", 25), "T_high": ("auto", 65), "K": (20, None)}
 
 
 def test_csv_and_text_have_the_same_numbers():
@@ -219,7 +222,7 @@ def test_sweep():
 def test_sweep_recommends_what_is_right():
     """A disk cost of nothing, or a node that is never overloaded: known to be different, so one must win clearly."""
     data = json.loads(output("sweep", "--policy", "hylard", "--synthetic", "zipf", "--requests", "60000", "--cache-mb",
-                             "32", "--mean-kb", "60", "--param", "threshold=0,500", "--seeds", "3", "--json"))
+                             "32", "--mean-kb", "60", "--param", "M=paper", "--param", "threshold=0,500", "--seeds", "3", "--json"))
     by_value = {row["value"]: row for row in data["values"]}
     assert by_value[0]["hit_rate"] > by_value[500]["hit_rate"]
     winner = 0 if by_value[0]["throughput_rps"] > by_value[500]["throughput_rps"] else 500

@@ -474,7 +474,7 @@ static void test_contradictions(void **state)
 	(void)state;
 	check_error(WITH("lard", "{\"T_low=70\", \"T_high=60\"}"), 2,
 		    "service b: parameters: T_low is 70: expected at most 60, which T_high is");
-	check_error(WITH("lard-r", "\"T_low=66\""), 2,
+	check_error(WITH("lard-r", "{\"T_low=66\", \"T_high=paper\"}"), 2,
 		    "service b: parameters: T_low is 66: expected at most 65, which T_high is");
 	check_error(WITH("ext-lard", "\"L_overload=29\""), 2,
 		    "service b: parameters: L_idle is 30: expected at most 29, which L_overload is");
@@ -497,23 +497,34 @@ static void test_parameters(void **state)
 	(void)state;
 	assert_true(conf->services[2].params[es_policy_param_index(lard, "K")] == 7.5);
 	assert_true(conf->services[2].params[es_policy_param_index(lard, "T_low")] == 10);
+	assert_true(isnan(conf->services[2].params[es_policy_param_index(lard, "T_high")]));
+	es_conf_free(&conf);
+	/* A measured one bounds none that is given. */
+	conf = parse_ok(WITH("lard-r", "{\"T_low=auto\", \"T_high=paper\"}"));
+	assert_true(isnan(conf->services[2].params[es_policy_param_index(lard, "T_low")]));
 	assert_true(conf->services[2].params[es_policy_param_index(lard, "T_high")] == 65);
 	es_conf_free(&conf);
-	check_error(
-		WITH("lard", "\"T_mid=1\""), 2,
-		"service b: parameters = T_mid=1: policy lard expected T_low (0..1e+06), T_high (1..1e+06)");
-	check_error(
-		WITH("lard", "\"T_low=-1\""), 2,
-		"service b: parameters = T_low=-1: expected T_low=0..1e+06 (a node with fewer requests has "
-		"resources to spare)");
-	check_error(
-		WITH("lard", "\"T_low=many\""), 2,
-		"service b: parameters = T_low=many: expected T_low=0..1e+06 (a node with fewer requests has "
-		"resources to spare)");
-	check_error(
-		WITH("lard", "\"T_low=nan\""), 2,
-		"service b: parameters = T_low=nan: expected T_low=0..1e+06 (a node with fewer requests has "
-		"resources to spare)");
+	conf = parse_ok(WITH("lard-r", "\"T_low=66\""));
+	es_conf_free(&conf);
+	check_error(WITH("lard-r", "\"K=auto\""), 2,
+		    "service b: parameters = K=auto: expected K=0..1e+06 (seconds after "
+		    "which a set that did not change loses a node)");
+	check_error(WITH("lard", "\"T_mid=1\""), 2,
+		    "service b: parameters = T_mid=1: policy lard expected T_low (0..1e+06, auto or paper), "
+		    "T_high "
+		    "(1..1e+06, auto or paper)");
+	check_error(WITH("lard", "\"T_low=-1\""), 2,
+		    "service b: parameters = T_low=-1: expected T_low=0..1e+06, auto or paper (a node with "
+		    "fewer requests has "
+		    "resources to spare)");
+	check_error(WITH("lard", "\"T_low=many\""), 2,
+		    "service b: parameters = T_low=many: expected T_low=0..1e+06, auto or paper (a node with "
+		    "fewer requests has "
+		    "resources to spare)");
+	check_error(WITH("lard", "\"T_low=nan\""), 2,
+		    "service b: parameters = T_low=nan: expected T_low=0..1e+06, auto or paper (a node with "
+		    "fewer requests has "
+		    "resources to spare)");
 	check_error(WITH("lard", "{\"T_low=1\", \"T_high=2\", \"T_low=3\"}"), 2,
 		    "service b: parameters = T_low=3: expected each once");
 	check_error(WITH("lard", "T_low"), 2, "service b: parameters = T_low: expected NAME=VALUE");

@@ -307,13 +307,82 @@ static void test_mean_now(void **state)
 	assert_int_equal(es_load_recent_mean_us(&recent), 0);
 }
 
+/* Reports each 25 ms for @seconds, from a node that is busy for @busy of the time. */
+static unsigned long long hear(struct es_load *l, unsigned long long now_ns, double seconds,
+			       unsigned int hand, double busy)
+{
+	for (unsigned int i = 0; i < (unsigned int)(seconds * 40); i++) {
+		struct es_load_report report = {
+			.active = hand, .mean_us = 5000, .cpu = 100, .at_ns = now_ns += 25000000ULL};
+
+		report.disk = (unsigned short)(busy * 1000);
+		es_load_report(l, &report);
+	}
+	return now_ns;
+}
+
+static double capacity(struct es_load *l, unsigned long long now_ns)
+{
+	struct es_node_view node = {};
+
+	es_load_estimate(l, now_ns, &node);
+	return node.capacity;
+}
+
+/*
+ * A node whose requests wait 40 ms for something else and then take 10 ms of its disk: five of them keep it
+ * busy, and with Poisson arrivals and a share U of busy time there are U / (1 - U) + 4 U in hand. At any load
+ * about five are measured, and a flood of clients changes nothing.
+ */
+static void test_capacity(void **state)
+{
+	unsigned long long now_ns = BEGIN_NS;
+	struct es_load l;
+
+	(void)state;
+	assert_int_equal(es_load_init(&l), 0);
+	now_ns = hear(&l, now_ns, 100, 1, 0.1);
+	assert_true(capacity(&l, now_ns) == 0); /* hardly busy: nothing is known */
+	now_ns = hear(&l, now_ns, 9, 3, 0.5);
+	assert_true(capacity(&l, now_ns) == 0); /* not for long enough */
+	now_ns = hear(&l, now_ns, 20, 3, 0.5);
+	assert_true(fabs(capacity(&l, now_ns) - 6) < 0.1);
+	now_ns = hear(&l, now_ns, 3600, 7, 0.8);
+	assert_true(capacity(&l, now_ns) > 6 && capacity(&l, now_ns) < 9);
+	now_ns = hear(&l, now_ns, 3600, 1000, 0.95);
+	assert_true(capacity(&l, now_ns) < 9);
+	/* Another one that is faster takes its place in some minutes of load. */
+	now_ns = hear(&l, now_ns, 3600, 20, 0.5);
+	assert_true(fabs(capacity(&l, now_ns) - 40) < 1);
+	es_load_fini(&l);
+}
+
+/* The time in which nothing was heard counts for nothing. */
+static void test_capacity_after_silence(void **state)
+{
+	unsigned long long now_ns = BEGIN_NS;
+	struct es_load l;
+
+	(void)state;
+	assert_int_equal(es_load_init(&l), 0);
+	for (unsigned int i = 0; i < 100; i++)
+		now_ns = hear(&l, now_ns + 60000000000ULL, 0.025, 50, 0.5);
+	assert_true(capacity(&l, now_ns) == 0);
+	es_load_fini(&l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_estimate), cmocka_unit_test(test_mean),
-		cmocka_unit_test(test_mean_now), cmocka_unit_test(test_mean_of_long_ones),
-		cmocka_unit_test(test_alone),	 cmocka_unit_test(test_after_a_long_one),
+		cmocka_unit_test(test_estimate),
+		cmocka_unit_test(test_mean),
+		cmocka_unit_test(test_mean_now),
+		cmocka_unit_test(test_mean_of_long_ones),
+		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_after_a_long_one),
 		cmocka_unit_test(test_heard),
+		cmocka_unit_test(test_capacity),
+		cmocka_unit_test(test_capacity_after_silence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

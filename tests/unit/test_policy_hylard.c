@@ -4,6 +4,13 @@
 
 #define LARGE (500 * 1024)
 
+/* With the paper's M. */
+static void hylard_init(struct world *w, unsigned int count)
+{
+	world_init(w, &es_policy_hylard, count);
+	world_param(w, "M", 2);
+}
+
 static int get(struct world *w, unsigned int size_bytes, int current)
 {
 	struct es_request_view request = world_get("/a");
@@ -19,7 +26,7 @@ static void test_large(void **state)
 	struct world w;
 
 	(void)state;
-	world_init(&w, &es_policy_hylard, 3);
+	hylard_init(&w, 3);
 	ACTIVE(&w, 10, 5, 7);
 	assert_int_equal(get(&w, LARGE, -1), 1);
 	ACTIVE(&w, 0, 1000, 0);
@@ -54,7 +61,7 @@ static void test_threshold_0(void **state)
 
 	(void)state;
 	for (int pure = 0; pure < 2; pure++) {
-		world_init(&w, &es_policy_hylard, 2);
+		hylard_init(&w, 2);
 		if (pure)
 			world_param(&w, "threshold", 0);
 		ACTIVE(&w, 0, 1);
@@ -70,7 +77,7 @@ static void test_overload(void **state)
 	struct world w;
 
 	(void)state;
-	world_init(&w, &es_policy_hylard, 3);
+	hylard_init(&w, 3);
 	ACTIVE(&w, 10, 5, 7);
 	assert_int_equal(get(&w, 1000, -1), 1);
 	ACTIVE(&w, 5, 6, 4.5);
@@ -91,12 +98,33 @@ static void test_overload(void **state)
 	world_fini(&w);
 }
 
+/* Unless somebody gives it, M is T_high - T_low: 40, as long as no node's capacity is known. */
+static void test_measured(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, &es_policy_hylard, 3);
+	ACTIVE(&w, 10, 5, 7);
+	assert_int_equal(get(&w, 1000, -1), 1);
+	ACTIVE(&w, 5, 44.5, 5);
+	assert_int_equal(get(&w, 1000, -1), 1);
+	for (unsigned int i = 0; i < 3; i++)
+		w.node[i].capacity = 20; /* T_low; T_high is 52 */
+	ACTIVE(&w, 8, 39, 7.5);
+	assert_int_equal(get(&w, 1000, -1), 1);
+	ACTIVE(&w, 8, 39, 7);
+	assert_int_equal(get(&w, 1000, -1), 2);
+	assert_int_equal(world_set_of(&w, "/a"), SET(1) | SET(2));
+	world_fini(&w);
+}
+
 static void test_handoff(void **state)
 {
 	struct world w;
 
 	(void)state;
-	world_init(&w, &es_policy_hylard, 4);
+	hylard_init(&w, 4);
 	ACTIVE(&w, 1, 0, 3, 3);
 	assert_int_equal(get(&w, 1000, -1), 1);
 	ACTIVE(&w, 0, 2, 3, 3);
@@ -127,7 +155,7 @@ static void test_shrinks(void **state)
 	struct world w;
 
 	(void)state;
-	world_init(&w, &es_policy_hylard, 3);
+	hylard_init(&w, 3);
 	ACTIVE(&w, 1, 0, 3);
 	assert_int_equal(get(&w, 1000, -1), 1);
 	w.view.now_ns += SECOND;
@@ -159,8 +187,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_large),	 cmocka_unit_test(test_threshold_0),
-		cmocka_unit_test(test_overload), cmocka_unit_test(test_handoff),
-		cmocka_unit_test(test_shrinks),
+		cmocka_unit_test(test_overload), cmocka_unit_test(test_measured),
+		cmocka_unit_test(test_handoff),	 cmocka_unit_test(test_shrinks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

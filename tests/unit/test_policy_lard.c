@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* LARD and LARD/R by hand: T_low 25, T_high 65, K 20 s. */
+#include "inspector/policy/lard.h"
 #include "policy_view.h"
 
 static void test_lard_thresholds(void **state)
@@ -53,6 +54,67 @@ static void test_lard_parameters(void **state)
 	ACTIVE(&w, 4, 1);
 	assert_int_equal(world_first(&w, "/a"), 1);
 	world_fini(&w);
+}
+
+static void capacities(struct world *w, double a, double b, double c)
+{
+	w->node[0].capacity = a;
+	w->node[1].capacity = b;
+	w->node[2].capacity = c;
+}
+
+/* The median of the known capacities is T_low, and 2.6 times that T_high; by weight. */
+static void test_lard_measured(void **state)
+{
+	struct es_lard lard = {.low = ES_PARAM_AUTO, .high = ES_PARAM_AUTO}, now;
+	struct world w;
+
+	(void)state;
+	world_init(&w, &es_policy_lard, 3);
+	now = es_lard_now(&lard, &w.view);
+	assert_true(now.low == 25 && now.high == 65);
+	capacities(&w, 0, 10, 0);
+	now = es_lard_now(&lard, &w.view);
+	assert_true(now.low == 10 && now.high == 26);
+	/* One that is far off decides nothing. */
+	capacities(&w, 12, 10, 4000);
+	assert_true(es_lard_now(&lard, &w.view).low == 12);
+	w.node[0].weight = 200;
+	assert_true(es_lard_now(&lard, &w.view).low == 10);
+	w.node[1].is_target = 0;
+	assert_true(es_lard_now(&lard, &w.view).low == 6);
+	capacities(&w, 1, 1, 1);
+	now = es_lard_now(&lard, &w.view);
+	assert_true(now.low == 5 && now.high == 13);
+	/* Those that are given count, and T_low never passes T_high. */
+	lard.high = 4;
+	now = es_lard_now(&lard, &w.view);
+	assert_true(now.low == 4 && now.high == 4);
+	lard = (struct es_lard){.low = 70, .high = ES_PARAM_AUTO};
+	now = es_lard_now(&lard, &w.view);
+	assert_true(now.low == 70 && now.high == 70);
+	world_fini(&w);
+}
+
+/* The policies decide by it. */
+static void test_lard_measured_moves(void **state)
+{
+	const struct es_policy *const policies[] = {&es_policy_lard, &es_policy_lard_r};
+	struct world w;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		world_init(&w, policies[i], 3);
+		assert_int_equal(world_first(&w, "/a"), world_first(&w, "/a"));
+		ACTIVE(&w, 20, 5, 20);
+		es_contents_clear(w.contents);
+		assert_int_equal(world_first(&w, "/a"), 1);
+		ACTIVE(&w, 9, 27, 20);
+		assert_int_equal(world_first(&w, "/a"), 1);
+		capacities(&w, 10, 10, 10);
+		assert_int_equal(world_first(&w, "/a"), 0);
+		world_fini(&w);
+	}
 }
 
 /* 130 requests on a node of weight 200 are what 65 are on one of 100, and so on. */
@@ -295,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lard_thresholds), cmocka_unit_test(test_lard_parameters),
+		cmocka_unit_test(test_lard_measured),	cmocka_unit_test(test_lard_measured_moves),
 		cmocka_unit_test(test_lard_weights),	cmocka_unit_test(test_lard_away),
 		cmocka_unit_test(test_lard_current),	cmocka_unit_test(test_lard_r_grows_and_shrinks),
 		cmocka_unit_test(test_lard_r_old_set),	cmocka_unit_test(test_lard_r_away),
