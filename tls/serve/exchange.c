@@ -423,11 +423,12 @@ static void run(struct es_exchange *x)
 	do
 		step = step_of(x);
 	while (step == GOES_ON);
-	if (step == IS_GONE || x->phase == MOVES)
+	/* These phases have seen what they send, and wait accordingly. */
+	if (step == IS_GONE || x->phase == MOVES || x->phase == SERVES || x->phase == LEAVES)
 		return;
-	/* Said while nothing is forwarded: tickets, an answer of ours, an answered key update. */
+	/* Said while nothing is forwarded: tickets, an answered key update. */
 	if (es_buffer_len(&x->client.out) && !x->client.is_holding) {
-		if (es_client_flush(&x->client) && x->phase != LEAVES) {
+		if (es_client_flush(&x->client)) {
 			end(x, 1);
 			return;
 		}
