@@ -73,7 +73,8 @@ struct es_tls_got {
  * es_tls_records_read() - read one record
  * @bytes, @len: what has come from the client
  * @text: of ES_TLS_TEXT_MAX bytes, whatever the event; may be @bytes, and must not overlap it otherwise
- * @now_ns: of CLOCK_MONOTONIC; bounds KeyUpdates, empty records and warnings of a client: 4 a second
+ * @now_ns: of CLOCK_MONOTONIC; bounds KeyUpdates, empty records and warnings of a client: 4 a second, and
+ * more at once
  * After ES_TLS_EVENT_END or ES_TLS_EVENT_ERROR each further call says ES_TLS_EVENT_END, without a reply.
  */
 void es_tls_records_read(struct es_tls_records *records, const uint8_t *bytes, size_t len, uint64_t now_ns,
