@@ -17,6 +17,7 @@ PORT = 443
 SERVER = "127.0.0.1:8080"  # the server behind, on each node
 NAMES = ("www.example.org", "*.www.example.org", "localhost")
 OTHER = ("other.example.org",)
+EC, RSA = ("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"), ("rsa:3072",)  # kinds of keys
 
 
 def is_there():
@@ -45,14 +46,14 @@ def _openssl(*arguments):
         raise LabError(f"openssl {arguments[0]} failed", done.stderr.strip())
 
 
-def _new_key(path):
-    return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", path]
+def _new_key(path, kind=EC):
+    return ["-newkey", *kind, "-nodes", "-keyout", path]
 
 
-def make_certificate(place, name, names, addresses=(), days=30, more=()):
+def make_certificate(place, name, names, addresses=(), days=30, more=(), key=EC):
     """Write NAME.pem and NAME.key, issued by the lab's authority."""
     alternatives = ",".join([f"DNS:{each}" for each in names] + [f"IP:{each}" for each in addresses])
-    _openssl("req", "-x509", *_new_key(f"{place}/{name}.key"), "-subj", f"/CN={name}", "-days", str(days),
+    _openssl("req", "-x509", *_new_key(f"{place}/{name}.key", key), "-subj", f"/CN={name}", "-days", str(days),
              "-CA", f"{place}/ca.pem", "-CAkey", f"{place}/ca.key", "-addext", f"subjectAltName={alternatives}",
              "-addext", "basicConstraints=critical,CA:FALSE", *more, "-out", f"{place}/{name}.pem")
     os.chmod(f"{place}/{name}.key", 0o600)

@@ -268,24 +268,8 @@ def test_told(lab):
 
 @pytest.fixture(name="other_files")
 def _other_files(lab):
-    """change(TEXT, BY): another configuration for all earshot-tls; undone in the end."""
-    with open(lab.config_file, encoding="utf-8") as handle:
-        before = handle.read()
-
-    def write(text):
-        with open(lab.config_file, "w", encoding="utf-8") as handle:
-            handle.write(text)
-        for node in lab.nodes:
-            said = cluster.log_of(lab, node.name).count("reloaded")
-            os.kill(lab.pid(node.name, tls.NAME), signal.SIGHUP)
-            wait_for(lambda node=node, said=said: cluster.log_of(lab, node.name).count("reloaded") > said, "the reload")
-
-    def change(text, by):
-        assert text in before
-        write(before.replace(text, by))
-
-    yield change
-    write(before)
+    with cluster.changed(lab) as change:
+        yield change
 
 
 def test_client_certificate(lab, other_files):

@@ -2,7 +2,7 @@
 """HTTPS whose requests move: the connection goes to the node that each request is for, with its TLS state."""
 import concurrent.futures
 import contextlib
-import itertools
+import hashlib
 import os
 import random
 import signal
@@ -13,28 +13,23 @@ import time
 import pytest
 
 from cluster import secure as cluster
-from cluster.secure import ALL
+from cluster.secure import ALL, round_trip
 from earshotlab import families, tls, wait_for
+from sizes import FULL
 from web import raw, secure
 from web.backend import content
 from web.reader import sha256
 
 pytestmark = pytest.mark.earshot
 VERSIONS = ["1.2", "1.3"]
-RULES = "".join(f'rule to-{node} {{ service = https  header = "X-To: {node}"  nodes = {node} }}\n' for node in ALL)
 MOVES = 12
+LARGE = 100 << 20
 
 
 @pytest.fixture(scope="module", name="lab")
 def _lab():
-    with cluster.lab_of({"https.inspect": "every"}) as lab:
-        cluster.start_backends(lab)
-        with open(lab.config_file, "a", encoding="utf-8") as config:
-            config.write(RULES)
-        for node in lab.nodes:
-            node.exec(["earshot", "reload"])
+    with cluster.moving_lab() as lab:
         yield lab
-        assert cluster.total(lab, "arrived_bad") == cluster.total(lab, "arrived_repeated") == 0
 
 
 @pytest.fixture(name="how", params=VERSIONS)
@@ -48,11 +43,6 @@ def _moves(lab):
     before = cluster.total(lab, "moved")
     yield
     assert cluster.total(lab, "moved") > before
-
-
-def round_trip():
-    """Nodes in an order in which each comes after each of the others."""
-    return itertools.cycle(["n1", "n2", "n3", "n1", "n3", "n2"])
 
 
 def test_each_request(lab, how, moves):
@@ -69,6 +59,40 @@ def test_each_request(lab, how, moves):
             sock.sendall(raw.head("/upload", "POST", Content_Length=length, X_To=node) + body)
             response = reader.response()
             assert response.text.decode() == sha256(body)
+
+
+def swallow(reader, size):
+    """The digest of that much, which is too much to be kept."""
+    digest = hashlib.sha256(reader.data[:size])
+    size -= len(reader.data)
+    assert size > 0
+    reader.data = b""
+    while size > 0:
+        piece = reader.sock.recv(1 << 18)
+        assert piece, f"{size} bytes are missing"
+        digest.update(piece[:size])
+        reader.data = piece[size:]
+        size -= len(piece)
+    return digest.hexdigest()
+
+
+@pytest.mark.parametrize("version", VERSIONS if FULL else ["1.3"])
+def test_large(lab, version, moves):
+    """100 MB down and up, each with a request behind it at once that is for another node."""
+    sock, reader = cluster.connect(lab, secure.context(lab, version), timeout=60)
+    nodes, target = round_trip(), f"/len/{LARGE}"
+    body = content(target, LARGE)
+    right = sha256(body)
+    with sock:
+        sock.sendall(raw.head("/len/1", X_To=next(nodes)))
+        reader.response("/len/1")
+        sock.sendall(raw.head(target, X_To=next(nodes)) + raw.head("/len/2000", X_To=next(nodes)))
+        assert b" 200 " in reader.until(b"\r\n\r\n")
+        assert swallow(reader, LARGE) == right
+        reader.response("/len/2000")
+        sock.sendall(raw.head("/upload", "POST", Content_Length=LARGE, X_To=next(nodes)) + body + raw.head("/len/2000", X_To=next(nodes)))
+        assert reader.response().text.decode() == right
+        reader.response("/len/2000")
 
 
 def test_where(lab, how, moves):
@@ -310,10 +334,7 @@ def test_reload(lab, how, moves):
     with load(lab, how):
         for turn in range(3):
             tls.make_certificate(place, "www", (*tls.NAMES, f"turn{turn}.example.org"), lab.net.vips)
-            for node in lab.nodes:
-                said = cluster.log_of(lab, node.name).count("reloaded")
-                os.kill(lab.pid(node.name, tls.NAME), signal.SIGHUP)
-                wait_for(lambda node=node, said=said: cluster.log_of(lab, node.name).count("reloaded") > said, "the reload")
+            cluster.reload(lab)
             for _ in range(6):
                 with secure.Secure(lab, name=f"turn{turn}.example.org"):
                     pass

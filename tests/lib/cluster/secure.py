@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Labs with earshot-tls, and a server behind it that answers oddly (web/backend.py)."""
+import contextlib
+import itertools
 import os
 import re
 import signal
@@ -11,6 +13,7 @@ from web.secure import Secure
 
 BEHIND = "127.0.0.1:8081"
 ALL = ["n1", "n2", "n3"]
+RULES = "".join(f'rule to-{node} {{ service = https  header = "X-To: {node}"  nodes = {node} }}\n' for node in ALL)
 
 
 def lab_of(settings=None, **keywords):
@@ -24,6 +27,24 @@ def start_backends(lab, program="backend"):
     for node in lab.nodes:
         child = node.popen([*tree.module(f"web.{program}"), node.name, address, port], stdout=-1)
         assert child.stdout.readline() == "listening\n"
+
+
+@contextlib.contextmanager
+def moving_lab(settings=None, **keywords):
+    """The same, with the servers, where each request is for the node that its field X-To names, and the connection moves there."""
+    with lab_of({"https.inspect": "every", **(settings or {})}, **keywords) as lab:
+        start_backends(lab)
+        with open(lab.config_file, "a", encoding="utf-8") as config:
+            config.write(RULES)
+        for node in lab.nodes:
+            node.exec(["earshot", "reload"])
+        yield lab
+        assert total(lab, "arrived_bad") == total(lab, "arrived_repeated") == 0
+
+
+def round_trip():
+    """Nodes in an order in which each comes after each of the others."""
+    return itertools.cycle(["n1", "n2", "n3", "n1", "n3", "n2"])
 
 
 def counters(lab, node):
@@ -51,6 +72,33 @@ def connect(lab, how=None, **keywords):
     """A connection, and what reads its responses."""
     sock = Secure(lab, how, **keywords)
     return sock, Reader(sock)
+
+
+def reload(lab):
+    """All earshot-tls have read their files again."""
+    for node in lab.net.nodes:
+        said = log_of(lab, node).count("reloaded")
+        os.kill(lab.pid(node, tls.NAME), signal.SIGHUP)
+        wait_for(lambda node=node, said=said: log_of(lab, node).count("reloaded") > said, f"the reload on {node}")
+
+
+@contextlib.contextmanager
+def changed(lab):
+    """change(TEXT, BY): another configuration for all earshot-tls; undone in the end."""
+    with open(lab.config_file, encoding="utf-8") as handle:
+        before = handle.read()
+
+    def write(text):
+        with open(lab.config_file, "w", encoding="utf-8") as handle:
+            handle.write(text)
+        reload(lab)
+
+    def change(text, by):
+        assert text in before
+        write(before.replace(text, by))
+
+    yield change
+    write(before)
 
 
 def log_of(lab, node):

@@ -11,13 +11,13 @@ ANSWER_S = 60
 
 
 class Browser:
-    """One tab; popen(command, **options) starts a program where the page can be reached."""
+    """One tab; popen(command, **options) starts a program where the page can be reached; `events`: what it has told unasked."""
 
-    def __init__(self, popen, profile):
-        self.number, self.waiting = 0, b""
+    def __init__(self, popen, profile, *more):
+        self.number, self.waiting, self.events = 0, b"", []
         ours, theirs = os.pipe(), os.pipe()  # what it reads, and what it writes
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-dev-shm-usage",
-                   "--hide-scrollbars", f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
+                   "--hide-scrollbars", f"--user-data-dir={profile}", "--remote-debugging-pipe", *more, "about:blank"]
         start = f'exec 3<&{ours[0]} 4>&{theirs[1]}; exec chromium "$@"'
         self.process = popen(["bash", "-c", start, "chromium", *options], pass_fds=(ours[0], theirs[1]), stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL)
@@ -45,6 +45,8 @@ class Browser:
                 self.waiting += more
             text, _, self.waiting = self.waiting.partition(b"\0")
             answer = json.loads(text)
+            if "id" not in answer:
+                self.events.append(answer)
             if answer.get("id") == self.number:
                 assert "error" not in answer, (method, answer["error"])
                 return answer["result"]
