@@ -26,6 +26,13 @@ class Workload:
     threads: int = THREADS
     targets: int = TARGETS
 
+    def takes(self, _mode):
+        """Whether it is for that mode."""
+        return True
+
+    def run(self, lab, url, size, seconds, connections):
+        return run(lab, url, size, self, seconds, connections)
+
 
 def run(lab, url, directory, workload, seconds, connections=CONNECTIONS):
     """One run; wrk's figures, its CPU time in "client_cpu_s", and the sum of its errors in "errors"."""
@@ -48,5 +55,6 @@ def run(lab, url, directory, workload, seconds, connections=CONNECTIONS):
         result["duration_us"] = int((time.monotonic() - begin) * 1e6)
     result["pid"] = child.pid
     result["client_cpu_s"] = usage.ru_utime + usage.ru_stime
-    result["errors"] = sum(result[kind] for kind in ERRORS)
+    result["kinds"] = {kind: result[kind] for kind in ERRORS}
+    result["errors"] = sum(result["kinds"].values())
     return result

@@ -11,7 +11,6 @@ import tempfile
 import time
 
 import cpu
-import load
 import targets
 from earshotlab import LabError
 
@@ -27,12 +26,12 @@ def measure(world, mode, size, workload, arguments):
     lab, url = world.lab(mode), world.url(mode)
     warmup = {"errors": 0}
     if arguments.warmup:
-        warmup = load.run(lab, url, size, workload, arguments.warmup, arguments.clients)
+        warmup = workload.run(lab, url, size, arguments.warmup, arguments.clients)
     identities = world.identities()
     counters = world.counters(mode)
     before = cpu.snapshot(identities)
     started = time.monotonic()
-    result = load.run(lab, url, size, workload, arguments.seconds, arguments.clients)
+    result = workload.run(lab, url, size, arguments.seconds, arguments.clients)
     elapsed = time.monotonic() - started
     used = cpu.usage(before, cpu.snapshot(identities))
     requests = max(result["requests"], 1)
@@ -50,7 +49,7 @@ def measure(world, mode, size, workload, arguments):
         "machine_busy": round(used["total"] / elapsed / os.cpu_count(), 3),
         "machine_foreign": round((used["foreign"] + used["steal"]) / elapsed / os.cpu_count(), 3),
         "warmup_errors": warmup["errors"],
-        "short": result["bytes"] < requests * targets.SIZES[size],
+        "short": result["bytes"] < requests * targets.SIZES.get(size, 0),
         "wrk": result,
         "counters": {name: value - counters.get(name, 0) for name, value in world.counters(mode).items()
                      if value != counters.get(name, 0)},
@@ -61,7 +60,7 @@ def measure(world, mode, size, workload, arguments):
 
 def errors_of(run):
     """What went wrong in a run, in words; empty if nothing did."""
-    words = [f"{run['wrk'][kind]} {kind}" for kind in load.ERRORS if run["wrk"][kind]]
+    words = [f"{number} {kind}" for kind, number in run["wrk"]["kinds"].items() if number]
     words += [f"{run['warmup_errors']} while warming up"] * bool(run["warmup_errors"])
     words += ["bodies too short"] * run["short"]
     words += ["no request completed"] * (not run["wrk"]["requests"])
@@ -93,7 +92,7 @@ def measure_all(world, arguments):
     for number in range(arguments.rounds):
         turned = [arguments.modes[(i + number) % len(arguments.modes)] for i in range(len(arguments.modes))]
         for size, workload in arguments.cells:
-            for mode in turned:
+            for mode in filter(workload.takes, turned):
                 started = time.monotonic()
                 needed = arguments.warmup + arguments.seconds + 0.5
                 run = {"round": number + 1,
@@ -197,12 +196,12 @@ def interrupted(number, _):
 
 
 @contextlib.contextmanager
-def world():
-    """The Targets of a benchmark, taken down behind it."""
+def world(which=targets, **options):
+    """The Targets of a benchmark, of the module `which`, taken down behind it."""
     with contextlib.ExitStack() as stack:
         docroot = stack.enter_context(tempfile.TemporaryDirectory(prefix="earshot-bench-"))
-        targets.make_docroot(docroot)
-        yield targets.Targets(stack, docroot)
+        which.make_docroot(docroot)
+        yield which.Targets(stack, docroot, **options)
 
 
 def report(here, arguments, remarks=None):
