@@ -7,9 +7,9 @@
 
 #include <errno.h>
 #include <openssl/crypto.h>
-#include <openssl/hmac.h>
 #include <string.h>
 #include "tls/record/bytes.h"
+#include "tls/record/mac.h"
 #include "tls/record/record.h"
 
 #define LABEL_MAX 32 /* of an HkdfLabel: its length, "tls13 " and a label, no context */
@@ -33,10 +33,8 @@ static const EVP_CIPHER *cipher_of(enum es_tls_aead aead)
 static int expand_label(const struct es_tls_suite *suite, const uint8_t *secret, const char *label,
 			size_t size, uint8_t *ret_bytes)
 {
-	const EVP_MD *hash = suite->hash_size == 48 ? EVP_sha384() : EVP_sha256();
+	uint8_t info[LABEL_MAX], mac[ES_TLS_MAC_MAX];
 	size_t len = strlen(label);
-	uint8_t info[LABEL_MAX], mac[EVP_MAX_MD_SIZE];
-	unsigned int mac_size = 0;
 	uint8_t *at = info;
 
 	es_tls_put(at, 2, size);
@@ -46,7 +44,7 @@ static int expand_label(const struct es_tls_suite *suite, const uint8_t *secret,
 	at += 9 + len;
 	*at++ = 0; /* context */
 	*at++ = 1; /* HKDF-Expand's first block */
-	if (!HMAC(hash, secret, (int)suite->hash_size, info, (size_t)(at - info), mac, &mac_size))
+	if (es_tls_mac(suite->hash_size, secret, info, (size_t)(at - info), mac))
 		return -ENOMEM;
 	memcpy(ret_bytes, mac, size);
 	OPENSSL_cleanse(mac, sizeof(mac));

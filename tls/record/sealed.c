@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <string.h>
 #include "tls/record/bytes.h"
+#include "tls/record/mac.h"
 #include "tls/record/taken.h"
 
 #define LAYOUT	   1
@@ -33,16 +33,26 @@ enum place {
 _Static_assert(AT_STATE == ES_TLS_SEALED_HEADER && AT_TAG + TAG_SIZE == ES_TLS_SEALED_BYTES,
 	       "a sealed state is as long as it says");
 
+/* Looked up once. */
+static const EVP_CIPHER *cipher(void)
+{
+	static EVP_CIPHER *fetched;
+
+	if (!fetched)
+		fetched = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
+	return fetched;
+}
+
 /* Begin an operation: the message's key and nonce, and what is authenticated beside the state. */
 static EVP_CIPHER_CTX *begin(const uint8_t key[32], const uint8_t *sealed, const struct es_flow *flow,
 			     const char *target, int seals)
 {
 	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
-	uint8_t own[EVP_MAX_MD_SIZE];
+	uint8_t own[ES_TLS_MAC_MAX];
 	int done, is_good;
 
-	is_good = ctx && HMAC(EVP_sha256(), key, 32, sealed + AT_SALT, SALT_SIZE, own, NULL) &&
-		  EVP_CipherInit_ex(ctx, EVP_aes_256_gcm(), NULL, own, sealed + AT_NONCE, seals) == 1 &&
+	is_good = ctx && !es_tls_mac(32, key, sealed + AT_SALT, SALT_SIZE, own) &&
+		  EVP_CipherInit_ex(ctx, cipher(), NULL, own, sealed + AT_NONCE, seals) == 1 &&
 		  EVP_CipherUpdate(ctx, NULL, &done, sealed, ES_TLS_SEALED_HEADER) == 1 &&
 		  EVP_CipherUpdate(ctx, NULL, &done, (const uint8_t *)flow, sizeof(*flow)) == 1 &&
 		  EVP_CipherUpdate(ctx, NULL, &done, (const uint8_t *)target, (int)strlen(target) + 1) == 1;
