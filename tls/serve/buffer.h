@@ -4,7 +4,7 @@
 
 /*
  * Bytes in a row: added at the end, taken from the front. An empty one has no memory, since most connections
- * are idle. Zero it before use.
+ * are idle: it comes from a few pieces that go from one to the next. Zero it before use.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -17,6 +17,10 @@ struct es_buffer {
 	size_t end;
 	size_t size;
 };
+
+/* es_buffer_piece_new() - memory of at least *@size bytes, which becomes what it has; NULL: no memory */
+uint8_t *es_buffer_piece_new(size_t *size);
+void es_buffer_piece_free(uint8_t *piece, size_t size);
 
 static inline size_t es_buffer_len(const struct es_buffer *b)
 {
@@ -31,23 +35,25 @@ static inline uint8_t *es_buffer_front(const struct es_buffer *b)
 /* es_buffer_room() - make room for @len more bytes behind the last. Returns where, or NULL: no memory. */
 static inline uint8_t *es_buffer_room(struct es_buffer *b, size_t len)
 {
-	size_t there = es_buffer_len(b);
-	uint8_t *bytes;
+	size_t there = es_buffer_len(b), size = there + len;
+	uint8_t *bytes = b->bytes;
 
 	if (b->size - b->end >= len)
 		return b->bytes + b->end;
-	if (b->size - there < len) {
-		bytes = realloc(b->bytes, there + len + b->at);
+	if (b->size < size) {
+		bytes = es_buffer_piece_new(&size);
 		if (!bytes)
 			return NULL;
+	}
+	if (bytes && there) /* none is there without memory */
+		memmove(bytes, b->bytes + b->at, there);
+	if (bytes != b->bytes) {
+		es_buffer_piece_free(b->bytes, b->size);
 		b->bytes = bytes;
-		b->size = there + len + b->at;
+		b->size = size;
 	}
-	if (b->size - b->end < len) {
-		memmove(b->bytes, b->bytes + b->at, there);
-		b->at = 0;
-		b->end = there;
-	}
+	b->at = 0;
+	b->end = there;
 	return b->bytes + b->end;
 }
 
@@ -71,7 +77,7 @@ static inline int es_buffer_add(struct es_buffer *b, const void *bytes, size_t l
 
 static inline void es_buffer_fini(struct es_buffer *b)
 {
-	free(b->bytes);
+	es_buffer_piece_free(b->bytes, b->size);
 	*b = (struct es_buffer){};
 }
 

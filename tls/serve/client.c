@@ -31,7 +31,8 @@ static void on_io(struct ev_loop *loop, ev_io *io, int events)
 	struct es_client *c = io->data;
 
 	(void)loop;
-	(void)events;
+	if (events & EV_READ)
+		c->is_drained = 0;
 	c->changed(c->ctx);
 }
 
@@ -119,7 +120,7 @@ static size_t receive(struct es_client *c)
 	uint8_t *room;
 	ssize_t got;
 
-	if (c->is_fin || c->over == ES_CLIENT_BROKEN || there >= IN_MAX)
+	if (c->is_fin || c->is_drained || c->over == ES_CLIENT_BROKEN || there >= IN_MAX)
 		return 0;
 	if (len > IN_MAX - there)
 		len = IN_MAX - there;
@@ -132,13 +133,16 @@ static size_t receive(struct es_client *c)
 		got = recv(c->fd, room, len, 0);
 	while (got < 0 && errno == EINTR);
 	if (got > 0) {
+		c->is_drained = (size_t)got < len;
 		es_buffer_added(&c->in, (size_t)got);
 		return (size_t)got;
 	}
 	es_buffer_rest(&c->in);
 	if (!got)
 		c->is_fin = 1;
-	else if (errno != EAGAIN)
+	else if (errno == EAGAIN)
+		c->is_drained = 1;
+	else
 		break_off(c, "the connection has ended");
 	return 0;
 }
@@ -465,16 +469,15 @@ size_t es_client_kept(const struct es_client *c, const uint8_t **ret_bytes)
 
 int es_client_send(struct es_client *c, const void *text, size_t len)
 {
+	size_t records = (len + c->text_max - 1) / c->text_max;
 	const uint8_t *from = text;
 
+	if (len && !es_buffer_room(&c->out, len + records * es_tls_records_write_room(0)))
+		return -ENOMEM;
 	while (len) {
 		size_t part = len < c->text_max ? len : c->text_max;
-		uint8_t *room = es_buffer_room(&c->out, es_tls_records_write_room(part));
-		long written;
+		long written = es_tls_records_write(c->records, from, part, c->out.bytes + c->out.end);
 
-		if (!room)
-			return -ENOMEM;
-		written = es_tls_records_write(c->records, from, part, room);
 		if (written < 0)
 			return (int)written;
 		es_buffer_added(&c->out, (size_t)written);

@@ -60,6 +60,7 @@ struct es_client {
 	size_t last_len;
 	int is_kept;
 	int is_arrived; /* another node has moved it here */
+	int is_drained; /* the kernel has had no more bytes: until it tells of some, it is not asked */
 	int is_fin;	/* the client has closed its side of TCP */
 	int is_shut;	/* this side is closed */
 	int is_holding; /* @out waits for es_client_release() */

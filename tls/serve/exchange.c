@@ -269,6 +269,16 @@ static void answered(void *ctx, const struct es_ask_answer *answer, const uint8_
 		run(x);
 }
 
+/* A little of that which comes meanwhile is taken: not to watch costs more than to hear. */
+static enum step waits_for_answer(struct es_exchange *x)
+{
+	struct es_client *c = &x->client;
+
+	es_client_hear(c);
+	es_client_watch(c, !c->over && es_client_may_hear(c));
+	return WAITS;
+}
+
 /* The head, and what is there of the body, but nothing of the next request. */
 static size_t request_len(const struct es_exchange *x)
 {
@@ -316,9 +326,8 @@ static enum step place(struct es_exchange *x)
 	}
 	x->is_asked = 1;
 	x->phase = ASKS;
-	es_client_watch(c, 0);
 	es_client_within(c, 0);
-	return WAITS;
+	return waits_for_answer(x);
 }
 
 /* --- reading it */
@@ -405,6 +414,8 @@ static enum step step_of(struct es_exchange *x)
 		return shake(x);
 	case READS:
 		return read_head(x);
+	case ASKS:
+		return waits_for_answer(x);
 	case SETTLES:
 		return settle(x);
 	case SERVES:

@@ -227,7 +227,7 @@ static enum es_forward_result take_response(struct es_forward *f)
 	size_t used;
 
 	while (!f->is_response_over && es_buffer_len(&f->client->out) < ES_SERVE_BUFFER) {
-		got = es_upstream_receive(f->upstream, scratch, ES_TLS_TEXT_MAX);
+		got = es_upstream_receive(f->upstream, scratch, ES_SERVE_BUFFER);
 		if (got == -EAGAIN)
 			break;
 		if (got <= 0)

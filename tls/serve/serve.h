@@ -67,7 +67,7 @@ struct es_serve {
 	const char *handover;
 	unsigned int clients;
 	int is_ending;
-	uint8_t scratch[ES_TLS_TEXT_MAX];
+	uint8_t scratch[ES_SERVE_BUFFER];
 };
 
 #endif

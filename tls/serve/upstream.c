@@ -16,7 +16,8 @@ static void on_io(struct ev_loop *loop, ev_io *io, int events)
 	struct es_upstream *up = io->data;
 
 	(void)loop;
-	(void)events;
+	if (events & EV_READ)
+		up->is_drained = 0;
 	up->changed(up->ctx);
 }
 
@@ -174,6 +175,7 @@ int es_upstream_flush(struct es_upstream *up)
 
 		if (sent >= 0) {
 			up->is_connecting = 0;
+			up->is_drained = 0; /* its answer may be there at once */
 			es_buffer_take(&up->out, (size_t)sent);
 		} else if (errno == EAGAIN || (errno == ENOTCONN && up->is_connecting)) {
 			return 0;
@@ -188,11 +190,12 @@ ssize_t es_upstream_receive(struct es_upstream *up, uint8_t *bytes, size_t len)
 {
 	ssize_t got;
 
-	if (up->is_connecting)
+	if (up->is_connecting || up->is_drained)
 		return -EAGAIN;
 	do
 		got = recv(up->fd, bytes, len, 0);
 	while (got < 0 && errno == EINTR);
+	up->is_drained = got < 0 || (got && (size_t)got < len);
 	return got < 0 ? -errno : got;
 }
 

@@ -12,6 +12,7 @@
 /**
  * struct es_upstream
  * @out: to be sent; @is_reused: it has served before
+ * @is_drained: the kernel has had no more bytes of it: until it tells of some, it is not asked
  * @has_told: the server knows of the client already (PROXY protocol)
  * @changed: called when it may have something new
  */
@@ -20,6 +21,7 @@ struct es_upstream {
 	struct es_serve_service *service;
 	int fd;
 	int is_connecting;
+	int is_drained;
 	int is_reused;
 	int has_told;
 	ev_io io;
