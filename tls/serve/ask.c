@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Questions to the daemon: one connection of a worker, many questions on it, answers in any order. */
+/*
+ * Questions to the daemon: one connection of a worker, many questions on it, answers in any order. News wait
+ * a moment for a question that takes them along, since each message on its own wakes the daemon.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +13,8 @@
 #include "tls/serve/ask.h"
 
 #define AGAIN_NS 1000000000ULL /* after which a daemon that was not there is looked for again */
+#define NEWS_MAX 16	       /* that wait for company */
+#define NEWS_S	 0.002
 
 struct es_question {
 	struct es_asker *asker;
@@ -28,6 +33,9 @@ struct es_asker {
 	uint64_t last_id;
 	unsigned long long again_ns;
 	struct es_question *questions; /* the last asked first */
+	struct es_ask news[NEWS_MAX];  /* without an answer: they go with the next question, or soon */
+	unsigned int news_count;
+	ev_timer soon;
 	uint8_t body[ES_ASK_BODY_MAX];
 };
 
@@ -72,6 +80,8 @@ static void hang_up(struct es_asker *asker)
 	struct es_question *q = asker->questions, *next;
 
 	ev_io_stop(asker->loop, &asker->io);
+	ev_timer_stop(asker->loop, &asker->soon);
+	asker->news_count = 0;
 	close(asker->fd);
 	asker->fd = -1;
 	asker->again_ns = es_clock_now_ns() + AGAIN_NS;
@@ -141,14 +151,37 @@ static int call(struct es_asker *asker)
 	return 0;
 }
 
-/* A daemon that does not read is as good as none: the message is left out. */
+/*
+ * Send what is new, and then a question or nothing. A daemon that does not read is as good as none: what it
+ * has no room for is left out.
+ */
 static int send_to(struct es_asker *asker, const struct es_ask *ask, const char *text, size_t len)
 {
-	struct iovec iov[2] = {{.iov_base = (void *)(uintptr_t)ask, .iov_len = sizeof(*ask)},
-			       {.iov_base = (void *)(uintptr_t)text, .iov_len = len}};
-	const struct msghdr msg = {.msg_iov = iov, .msg_iovlen = len ? 2 : 1};
+	unsigned int count = asker->news_count;
+	struct iovec iov[NEWS_MAX + 2];
+	struct mmsghdr msgs[NEWS_MAX + 1];
+	int sent;
 
-	return sendmsg(asker->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	for (unsigned int i = 0; i < count; i++) {
+		iov[i] = (struct iovec){.iov_base = &asker->news[i], .iov_len = sizeof(asker->news[i])};
+		msgs[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &iov[i], .msg_iovlen = 1}};
+	}
+	iov[count] = (struct iovec){.iov_base = (void *)(uintptr_t)ask, .iov_len = sizeof(*ask)};
+	iov[count + 1] = (struct iovec){.iov_base = (void *)(uintptr_t)text, .iov_len = len};
+	msgs[count] = (struct mmsghdr){.msg_hdr = {.msg_iov = &iov[count], .msg_iovlen = 2}};
+	ev_timer_stop(asker->loop, &asker->soon);
+	asker->news_count = 0;
+	if (ask)
+		count++;
+	sent = count ? sendmmsg(asker->fd, msgs, count, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+	return sent == (int)count ? 0 : -EAGAIN;
+}
+
+static void on_soon(struct ev_loop *loop, ev_timer *timer, int events)
+{
+	(void)loop;
+	(void)events;
+	send_to(timer->data, NULL, NULL, 0);
 }
 
 struct es_question *es_question_new(struct es_asker *asker, const struct es_ask *ask, const char *text,
@@ -203,12 +236,19 @@ int es_asker_take(struct es_asker *asker, const struct es_ask *ask, const char *
 
 void es_asker_tell(struct es_asker *asker, const struct es_ask *ask)
 {
-	struct es_ask full = *ask;
+	struct es_ask *full = &asker->news[asker->news_count];
 
-	full.magic = ES_ASK_MAGIC;
-	full.version = ES_ASK_VERSION;
-	if (asker->fd >= 0)
-		send_to(asker, &full, NULL, 0);
+	if (asker->fd < 0)
+		return;
+	*full = *ask;
+	full->magic = ES_ASK_MAGIC;
+	full->version = ES_ASK_VERSION;
+	if (++asker->news_count == NEWS_MAX) {
+		send_to(asker, NULL, NULL, 0);
+	} else if (!ev_is_active(&asker->soon)) {
+		ev_timer_set(&asker->soon, NEWS_S, 0.0);
+		ev_timer_start(asker->loop, &asker->soon);
+	}
 }
 
 int es_asker_new(struct ev_loop *loop, const char *path, struct es_asker **ret_asker)
@@ -222,6 +262,8 @@ int es_asker_new(struct ev_loop *loop, const char *path, struct es_asker **ret_a
 		return -ENOMEM;
 	asker->loop = loop;
 	asker->fd = -1;
+	ev_timer_init(&asker->soon, on_soon, NEWS_S, 0.0);
+	asker->soon.data = asker;
 	asker->path.sun_family = AF_UNIX;
 	memcpy(asker->path.sun_path, path, strlen(path) + 1);
 	*ret_asker = asker;
@@ -232,8 +274,10 @@ void es_asker_free(struct es_asker **asker)
 {
 	if (!*asker)
 		return;
-	if ((*asker)->fd >= 0)
+	if ((*asker)->fd >= 0) {
+		send_to(*asker, NULL, NULL, 0);
 		hang_up(*asker);
+	}
 	free(*asker);
 	*asker = NULL;
 }

@@ -29,6 +29,7 @@ static const int allowed[] = {
 	SCMP_SYS(readv),
 	SCMP_SYS(recvfrom),
 	SCMP_SYS(recvmsg),
+	SCMP_SYS(sendmmsg),
 	SCMP_SYS(sendmsg),
 	SCMP_SYS(sendto),
 	SCMP_SYS(setsockopt),
