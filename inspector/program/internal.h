@@ -78,6 +78,8 @@ struct es_programs {
 	int is_stopping;
 	int is_full; /* accept no program until a slot is free, nor before @reopen_ns */
 	unsigned long long reopen_ns;
+	unsigned int
+		moves_end; /* behind the last slot that is not free: they are looked through for each event */
 	struct es_program_move moves[ES_PROGRAM_MOVES_MAX];
 };
 

@@ -190,7 +190,7 @@ static int es_move_is_same(const struct es_connection_state *one, const struct e
  */
 static int es_move_is_twin(struct es_programs *p, const struct es_program_move *m)
 {
-	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
+	for (unsigned int i = 0; i < p->moves_end; i++) {
 		struct es_program_move *other = &p->moves[i];
 
 		if (other == m || other->phase <= ES_PROGRAM_CONNECTED ||
@@ -279,7 +279,7 @@ static void es_move_depart_or_stay(struct es_programs *p, struct es_program_move
 
 void es_program_moves_depart(struct es_programs *p)
 {
-	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
+	for (unsigned int i = 0; i < p->moves_end; i++) {
 		struct es_program_move *m = &p->moves[i];
 		int rc;
 
@@ -368,7 +368,7 @@ static void es_move_here(struct es_programs *p, struct es_program_move *m, uint3
 
 void es_program_moves_settled(struct es_programs *p)
 {
-	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
+	for (unsigned int i = 0; i < p->moves_end; i++) {
 		struct es_program_move *m = &p->moves[i];
 
 		if (m->phase == ES_PROGRAM_SETTLING && es_grace_is_over(&p->grace, m->grace))
@@ -452,7 +452,7 @@ static void es_move_answered(struct es_programs *p, struct es_program_move *m, c
  */
 static void es_moves_unreachable(struct es_programs *p, unsigned int node)
 {
-	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)
+	for (unsigned int i = 0; i < p->moves_end; i++)
 		if (p->moves[i].phase == ES_PROGRAM_ASKING && p->moves[i].target == node)
 			es_program_move_finish(&p->moves[i], -EHOSTUNREACH);
 }
@@ -543,7 +543,9 @@ static void es_move_silence(struct es_programs *p, struct es_program_move *m)
 
 void es_program_moves_deadlines(struct es_programs *p)
 {
-	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
+	while (p->moves_end && p->moves[p->moves_end - 1].phase == ES_PROGRAM_FREE)
+		p->moves_end--;
+	for (unsigned int i = 0; i < p->moves_end; i++) {
 		struct es_program_move *m = &p->moves[i];
 		unsigned long long wait_ns = m->interval_ns << m->tries;
 

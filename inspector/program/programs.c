@@ -46,8 +46,11 @@ static void es_set_full(struct es_programs *p, int is_full)
 static struct es_program_move *es_slot_find(struct es_programs *p)
 {
 	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)
-		if (p->moves[i].phase == ES_PROGRAM_FREE)
+		if (p->moves[i].phase == ES_PROGRAM_FREE) {
+			if (p->moves_end <= i)
+				p->moves_end = i + 1;
 			return &p->moves[i];
+		}
 	return NULL;
 }
 
@@ -161,7 +164,7 @@ static void es_on_event(struct es_programs *p, uint32_t what)
 /* Is any move under way that must be finished? */
 static int es_is_busy(const struct es_programs *p)
 {
-	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)
+	for (unsigned int i = 0; i < p->moves_end; i++)
 		if (p->moves[i].phase > ES_PROGRAM_CONNECTED)
 			return 1;
 	return 0;
@@ -169,7 +172,7 @@ static int es_is_busy(const struct es_programs *p)
 
 static int es_is_idle(const struct es_programs *p)
 {
-	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)
+	for (unsigned int i = 0; i < p->moves_end; i++)
 		if (p->moves[i].phase != ES_PROGRAM_FREE)
 			return 0;
 	return 1;

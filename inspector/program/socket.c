@@ -4,6 +4,7 @@
  * alone. move.c decides where the connection goes, and when.
  */
 #include <errno.h>
+#include <linux/bpf.h>
 #include <linux/filter.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
@@ -13,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "inspector/program/socket.h"
 #include "inspector/packet/packet.h"
@@ -66,8 +68,8 @@ static int es_flow_of(int fd, struct es_flow *ret)
 	return rc ? rc : es_address_of(&remote, &ret->client, &ret->client_port);
 }
 
-/* Is it a socket of the namespace that the datapath looks into? */
-static int es_netns_is_ours(int fd)
+/* For kernels before 5.14. */
+static int es_netns_is_ours_by_file(int fd)
 {
 	struct stat theirs = {}, ours = {};
 	int namespace = ioctl(fd, SIOCGSKNS), rc;
@@ -77,6 +79,29 @@ static int es_netns_is_ours(int fd)
 	rc = fstat(namespace, &theirs) || stat("/proc/thread-self/ns/net", &ours);
 	close(namespace);
 	return !rc && theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
+static uint64_t es_netns_cookie(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) ? 0 : cookie;
+}
+
+/* Is it a socket of the namespace that the datapath looks into? */
+static int es_netns_is_ours(int fd)
+{
+	static uint64_t ours; /* of the daemon's life */
+	uint64_t theirs = es_netns_cookie(fd);
+	int own;
+
+	if (theirs && !ours) {
+		own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		ours = es_netns_cookie(own);
+		close(own);
+	}
+	return theirs && ours ? theirs == ours : es_netns_is_ours_by_file(fd);
 }
 
 /* Anything between the program and the stream, or in front of the socket, would not move along. */
@@ -149,15 +174,48 @@ int es_program_socket_look(struct es_program_socket *c, struct es_datapath *data
 	return 0;
 }
 
-int es_program_socket_freeze(struct es_program_socket *c)
+/*
+ * A program that drops all. One for all sockets: a classic filter is compiled anew for each, which takes
+ * longer than all else of freezing. Returns -1 if the kernel does not load it.
+ */
+static int es_dropper(void)
+{
+	static const struct bpf_insn drop[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	static int fd = -2;
+	union bpf_attr attr = {
+		.prog_type = BPF_PROG_TYPE_SOCKET_FILTER,
+		.insns = (uintptr_t)drop,
+		.insn_cnt = sizeof(drop) / sizeof(drop[0]),
+		.license = (uintptr_t) "GPL",
+	};
+
+	if (fd == -2)
+		fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+	return fd;
+}
+
+static int es_drop_all(int fd)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
 	const struct sock_fprog program = {.len = 1, .filter = &drop};
+	int dropper = es_dropper();
+
+	if (dropper >= 0 && !es_option_set(fd, SOL_SOCKET, SO_ATTACH_BPF, dropper))
+		return 0;
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
+}
+
+int es_program_socket_freeze(struct es_program_socket *c)
+{
 	int rc;
 
 	c->reuse = es_option_get(c->fd, SOL_SOCKET, SO_REUSEADDR);
-	if (setsockopt(c->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)))
-		return -errno;
+	rc = es_drop_all(c->fd);
+	if (rc)
+		return rc;
 	rc = es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR, TCP_REPAIR_ON);
 	if (rc)
 		es_program_socket_thaw(c);
