@@ -51,21 +51,28 @@ static int expand_label(const struct es_tls_suite *suite, const uint8_t *secret,
 	return 0;
 }
 
+int es_tls_protect_key(const struct es_tls_protect *protect, uint8_t ret_key[ES_TLS_KEY_SIZE])
+{
+	const struct es_tls_suite *suite = protect->suite;
+
+	if (suite->version == ES_TLS_1_3)
+		return expand_label(suite, protect->half.secret, "key", suite->key_size, ret_key);
+	memcpy(ret_key, protect->half.secret, suite->key_size);
+	return 0;
+}
+
 /* Put the half's secret in force. */
 static int set_key(struct es_tls_protect *p)
 {
 	const EVP_CIPHER *cipher = cipher_of(p->suite->aead);
-	uint8_t key[32];
-	int rc = 0;
+	uint8_t key[ES_TLS_KEY_SIZE];
+	int rc = es_tls_protect_key(p, key);
 
 	memset(p->iv, 0, sizeof(p->iv));
-	if (p->suite->version == ES_TLS_1_3) {
-		rc = expand_label(p->suite, p->half.secret, "key", p->suite->key_size, key);
-		rc = rc ? rc : expand_label(p->suite, p->half.secret, "iv", sizeof(p->iv), p->iv);
-	} else {
-		memcpy(key, p->half.secret, p->suite->key_size);
+	if (!rc && p->suite->version == ES_TLS_1_3)
+		rc = expand_label(p->suite, p->half.secret, "iv", sizeof(p->iv), p->iv);
+	else if (!rc)
 		memcpy(p->iv, p->half.secret + p->suite->key_size, p->suite->fixed_size);
-	}
 	if (!rc && (!cipher || EVP_CipherInit_ex(p->ctx, cipher, NULL, key, NULL, p->writes) != 1))
 		rc = -ENOMEM;
 	OPENSSL_cleanse(key, sizeof(key));

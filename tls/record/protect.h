@@ -29,6 +29,9 @@ int es_tls_protect_init(struct es_tls_protect *protect, const struct es_tls_suit
 			const struct es_tls_half *half, int writes);
 void es_tls_protect_fini(struct es_tls_protect *protect);
 
+/* es_tls_protect_key() - the key that belongs to @iv. Returns 0 or -ENOMEM; the caller wipes it. */
+int es_tls_protect_key(const struct es_tls_protect *protect, uint8_t ret_key[ES_TLS_KEY_SIZE]);
+
 /* es_tls_protect_next() - TLS 1.3: go on with the next traffic secret (RFC 8446 section 7.2); 0 or -ENOMEM */
 int es_tls_protect_next(struct es_tls_protect *protect);
 

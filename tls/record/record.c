@@ -46,6 +46,7 @@ enum alert {
  * @idle_until_ns, @updates_until_ns: when the records of IDLE_BURST, and of UPDATE_BURST, are paid for
  * @over: why it is over, NULL: it is not
  * @has_asked: for KeyUpdate, of a client whose key is used up
+ * @is_lent: another record layer writes; @is_stuck: it would need a new key
  */
 struct es_tls_records {
 	struct es_tls_state about;
@@ -57,6 +58,8 @@ struct es_tls_records {
 	int is_closed_by_client;
 	int is_closed;
 	int has_asked;
+	int is_lent;
+	int is_stuck;
 };
 
 int es_tls_records_new(const struct es_tls_state *state, struct es_tls_records **ret_records)
@@ -105,10 +108,44 @@ static int is_1_3(const struct es_tls_records *records)
 	return records->about.version == ES_TLS_1_3;
 }
 
+int es_tls_records_key(const struct es_tls_records *records, struct es_tls_write_key *ret_key)
+{
+	if (records->over || records->is_closed || records->is_lent)
+		return -EPIPE;
+	ret_key->suite = records->server.suite;
+	memcpy(ret_key->iv, records->server.iv, sizeof(ret_key->iv));
+	ret_key->number = records->server.half.number;
+	return es_tls_protect_key(&records->server, ret_key->key);
+}
+
+void es_tls_records_lend(struct es_tls_records *records)
+{
+	records->is_lent = 1;
+}
+
+void es_tls_records_lent(struct es_tls_records *records, uint64_t number)
+{
+	records->server.half.number = number;
+}
+
+int es_tls_records_is_used_up(const struct es_tls_records *records)
+{
+	return records->is_lent && (records->is_stuck || es_tls_protect_is_used_up(&records->server));
+}
+
+/* Protect @text, or leave that to the other record layer. Returns the bytes or -ENOMEM. */
+static long put(struct es_tls_records *records, uint8_t type, const uint8_t *text, size_t len, uint8_t *out)
+{
+	if (!records->is_lent)
+		return es_tls_protect_seal(&records->server, type, text, len, out);
+	memcpy(out, text, len);
+	return (long)len;
+}
+
 static void reply(struct es_tls_records *records, uint8_t type, const uint8_t *text, size_t len,
 		  struct es_tls_got *got)
 {
-	long rc = es_tls_protect_seal(&records->server, type, text, len, got->reply + got->reply_len);
+	long rc = put(records, type, text, len, got->reply + got->reply_len);
 
 	if (rc > 0)
 		got->reply_len += (size_t)rc;
@@ -177,6 +214,10 @@ static void reply_update(struct es_tls_records *records, int is_request, struct 
 
 	if (records->is_closed)
 		return;
+	if (records->is_lent) {
+		records->is_stuck = 1;
+		return;
+	}
 	rc = update_server(records, is_request, got->reply + got->reply_len);
 	if (rc > 0)
 		got->reply_len += (size_t)rc;
@@ -358,7 +399,7 @@ long es_tls_records_write(struct es_tls_records *records, const uint8_t *text, s
 {
 	long update = 0, rc;
 
-	if (records->over || records->is_closed)
+	if (records->over || records->is_closed || records->is_lent)
 		return -EPIPE;
 	if (len > ES_TLS_TEXT_MAX)
 		return -EMSGSIZE;
@@ -383,6 +424,6 @@ size_t es_tls_records_close(struct es_tls_records *records, uint8_t *out)
 	if (records->over || records->is_closed)
 		return 0;
 	records->is_closed = 1;
-	rc = es_tls_protect_seal(&records->server, ES_TLS_ALERT, text, sizeof(text), out);
+	rc = put(records, ES_TLS_ALERT, text, sizeof(text), out);
 	return rc > 0 ? (size_t)rc : 0;
 }

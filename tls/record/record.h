@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "tls/record/state.h"
+#include "tls/record/suite.h"
 
 #define ES_TLS_RECORD_HEADER 5
 #define ES_TLS_TEXT_MAX	     16384		/* bytes of text in a record (RFC 8446 section 5.1) */
@@ -36,6 +37,37 @@ int es_tls_records_new(const struct es_tls_state *state, struct es_tls_records *
 void es_tls_records_free(struct es_tls_records **records);
 
 /**
+ * struct es_tls_write_key - all that protects what the client is sent, for a record layer that is elsewhere
+ * @key: of @suite->key_size bytes; @iv: TLS 1.3 and ChaCha20: the nonce of record 0; otherwise the first
+ * @suite->fixed_size bytes, and each record's number is the rest (es_tls_protect_seal())
+ * @number: of the next record
+ */
+struct es_tls_write_key {
+	const struct es_tls_suite *suite;
+	uint8_t key[ES_TLS_KEY_SIZE];
+	uint8_t iv[ES_TLS_NONCE_SIZE];
+	uint64_t number;
+};
+
+/* es_tls_records_key() - returns 0; -EPIPE: it is over or closed; or -ENOMEM. The caller wipes @ret_key. */
+int es_tls_records_key(const struct es_tls_records *records, struct es_tls_write_key *ret_key);
+
+/*
+ * es_tls_records_lend() - who has got the key protects what the client is sent, from now on to the end.
+ * es_tls_records_write() refuses, and what this one has to say is plain text.
+ */
+void es_tls_records_lend(struct es_tls_records *records);
+
+/* es_tls_records_lent() - the other's next record has this @number; for es_tls_records_state() */
+void es_tls_records_lent(struct es_tls_records *records, uint64_t number);
+
+/*
+ * es_tls_records_is_used_up() - must the connection end, since a new key is wanted that the other record
+ * layer cannot be given? No further response should be begun (RFC 8446 sections 4.6.3 and 5.5).
+ */
+int es_tls_records_is_used_up(const struct es_tls_records *records);
+
+/**
  * es_tls_records_state() - where it stands now, between two records
  * @consumed is 0: it is the caller's. A process that is given records of the client again which have been
  * read here is given their half of then, and the server's half of now, since each number protects one record:
@@ -57,7 +89,7 @@ enum es_tls_event {
  * @used: bytes of the input that the record took; 0 after ES_TLS_EVENT_ERROR, and when it was over before
  * @text_len: bytes written to the caller's @text
  * @reply, @reply_len: protected bytes that are to be sent to the client, after all that was written before
- * and before all that is written later (KeyUpdate, an alert)
+ * and before all that is written later (KeyUpdate, an alert). After es_tls_records_lend(): an alert's text.
  * @why: words for the log and the counters, of ES_TLS_EVENT_END and ES_TLS_EVENT_ERROR; a constant
  */
 struct es_tls_got {
@@ -95,7 +127,8 @@ static inline size_t es_tls_records_write_room(size_t len)
 }
 
 /*
- * es_tls_records_close() - write close_notify; returns its bytes, at most 64; 0: it is over or closed already
+ * es_tls_records_close() - write close_notify, or its text after es_tls_records_lend(); returns its bytes, at
+ * most 64; 0: it is over or closed already
  */
 size_t es_tls_records_close(struct es_tls_records *records, uint8_t *out);
 

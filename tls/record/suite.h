@@ -12,6 +12,7 @@ enum es_tls_aead { ES_TLS_AES_128_GCM, ES_TLS_AES_256_GCM, ES_TLS_CHACHA20_POLY1
 
 #define ES_TLS_TAG_SIZE	  16
 #define ES_TLS_NONCE_SIZE 12
+#define ES_TLS_KEY_SIZE	  32 /* of the longest */
 
 /**
  * struct es_tls_suite
