@@ -224,6 +224,9 @@ void es_program_move_begin(struct es_programs *p, struct es_program_move *m, con
 	}
 	if (!rc)
 		rc = es_move_find(p, m, node);
+	/* Its successor would have the same addresses while it is still there. */
+	if (!rc && es_is_self(p, m) && m->connection.sends_tls)
+		rc = -EOPNOTSUPP;
 	if (!rc)
 		rc = es_program_socket_look(&m->connection, p->params.datapath);
 	if (!rc && (es_move_is_twin(p, m) || !es_move_is_provable(p, m)))

@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
+#include <linux/tls.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "inspector/program/socket.h"
 #include "inspector/packet/packet.h"
 
+#define SOL_TLS_LEVEL	      282 /* libc's headers have it later than the kernel */
 #define TCP_STATE_ESTABLISHED 1
 #define TCP_STATE_CLOSE_WAIT  8
 
@@ -104,8 +106,24 @@ static int es_netns_is_ours(int fd)
 	return theirs && ours ? theirs == ours : es_netns_is_ours_by_file(fd);
 }
 
+/*
+ * Does the kernel protect what is sent, and nothing else? When all of that is acknowledged there is nothing
+ * left of it that would have to move along, but what the program knows.
+ */
+static int es_socket_sends_tls(int fd)
+{
+	struct tls_crypto_info info;
+	char ulp[16] = "";
+	socklen_t len = sizeof(ulp);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_ULP, ulp, &len) || !len || strcmp(ulp, "tls") != 0)
+		return 0;
+	len = sizeof(info);
+	return getsockopt(fd, SOL_TLS_LEVEL, TLS_RX, &info, &len) && errno == EBUSY;
+}
+
 /* Anything between the program and the stream, or in front of the socket, would not move along. */
-static int es_socket_is_plain(int fd)
+static int es_socket_is_plain(int fd, int is_tls)
 {
 	struct sock_filter filter[1];
 	socklen_t filter_len = 0;
@@ -114,7 +132,7 @@ static int es_socket_is_plain(int fd)
 
 	if (es_option_get(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_TCP)
 		return 0;
-	if (getsockopt(fd, IPPROTO_TCP, TCP_ULP, ulp, &ulp_len) || ulp_len)
+	if (!is_tls && (getsockopt(fd, IPPROTO_TCP, TCP_ULP, ulp, &ulp_len) || ulp_len))
 		return 0;
 	/* In: room for how many instructions; out: how many there are. */
 	return !getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, filter, &filter_len) && !filter_len;
@@ -134,7 +152,9 @@ int es_program_socket_init(struct es_program_socket *c, int fd, uint8_t *bytes, 
 	int rc;
 
 	*c = (struct es_program_socket){.front = c->front};
-	if (!es_socket_is_plain(fd) || !es_netns_is_ours(fd))
+	/* A program that goes on elsewhere with something of its own knows the records that it has sent. */
+	c->sends_tls = c->front && es_socket_sends_tls(fd);
+	if (!es_socket_is_plain(fd, c->sends_tls) || !es_netns_is_ours(fd))
 		return -EOPNOTSUPP;
 	rc = es_info_get(fd, &info);
 	if (rc)
@@ -345,7 +365,11 @@ int es_program_socket_vanish(struct es_program_socket *c, struct es_datapath *da
 	if (c->is_gone)
 		return 0;
 	rc = es_datapath_vanish(datapath, &c->flow);
-	if (!rc && connect(c->fd, &nobody, sizeof(nobody)))
+	/*
+	 * The kernel does not disconnect what has its record layer. Frozen as it is, it ends without a packet
+	 * when the last descriptor is closed, as the program does when it hears the result.
+	 */
+	if (!rc && !c->sends_tls && connect(c->fd, &nobody, sizeof(nobody)))
 		rc = -errno;
 	c->is_gone = !rc;
 	return rc;

@@ -27,6 +27,8 @@
  * closed its side
  * @is_gone: es_program_socket_vanish() has ended it, so that a new connection of its client may have the same
  * ports
+ * @sends_tls: the kernel protects what the program sends on it (kTLS): it is there until the program closes
+ * it
  * @front: so many of them may be other ones than those that were read
  * @clock: the current value of our timestamps, as the client is shown them; @clock_ahead: the socket's own
  * are so much later
@@ -36,6 +38,7 @@ struct es_program_socket {
 	int reuse; /* SO_REUSEADDR, which freezing disturbs */
 	int is_gone;
 	int has_fin;
+	int sends_tls;
 	uint64_t received;
 	struct es_flow flow;
 	struct es_tcp_options options;
@@ -53,7 +56,8 @@ struct es_program_socket {
  * es_program_socket_init() - is @fd a connection that can leave?
  * @bytes: what the program has read last and the server shall read again, @len of them; taken over on success
  * @fd is the caller's, and so is @front. Returns 0; -EOPNOTSUPP for what is no plain TCP connection of this
- * network namespace (MPTCP, TLS in the kernel, with a socket filter); -ENOTCONN; -EPIPE if the client has
+ * network namespace (MPTCP, TLS in the kernel unless it only sends and has a @front, with a socket filter);
+ * -ENOTCONN; -EPIPE if the client has
  * closed its side.
  */
 int es_program_socket_init(struct es_program_socket *connection, int fd, uint8_t *bytes, size_t len);
@@ -98,8 +102,8 @@ static inline size_t es_program_socket_end(const struct es_program_socket *c)
 }
 
 /*
- * es_program_socket_vanish() - end the frozen socket without a packet, whoever has descriptors of it; once.
- * Returns 0 or -errno.
+ * es_program_socket_vanish() - end the frozen socket without a packet, whoever has descriptors of it, or, if
+ * it @sends_tls, as soon as nobody has any; once. Returns 0 or -errno.
  */
 int es_program_socket_vanish(struct es_program_socket *connection, struct es_datapath *datapath);
 
