@@ -74,9 +74,23 @@ static int server_try(const char *server)
 	return connect_to(&to.sa, es_sockaddr_len(&to));
 }
 
+static int has_ktls(const struct es_facts *facts)
+{
+	char *text = NULL, *rest, *word;
+	int found = 0;
+
+	if (es_facts_file(facts, "/proc/sys/net/ipv4/tcp_available_ulp", &text))
+		return 0;
+	for (rest = text; !found && (word = strsep(&rest, " \n"));)
+		found = !strcmp(word, "tls");
+	free(text);
+	return found;
+}
+
 void es_facts_read_tls(const struct es_conf *conf, int self, struct es_facts *facts)
 {
 	facts->tls.wall_s = (long long)(es_wall_ns() / 1000000000ULL);
+	facts->tls.has_ktls = has_ktls(facts);
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		const struct es_conf_service *service = &conf->services[i];
 

@@ -178,9 +178,13 @@ struct es_facts_certificate {
 	struct es_certificate_facts says;
 };
 
-/* struct es_facts_tls - @wall_s: now, since 1970; @server_rc: of a connection to each server behind */
+/*
+ * struct es_facts_tls - @wall_s: now, since 1970; @server_rc: of a connection to each server behind;
+ * @has_ktls: the kernel can write records
+ */
 struct es_facts_tls {
 	long long wall_s;
+	int has_ktls;
 	size_t count;
 	struct es_facts_certificate *certificate;
 	int server_rc[ES_CONF_SERVICES_MAX];

@@ -253,6 +253,25 @@ static void check_group(struct es_check *check)
 			    check->conf->inspector.program_group);
 }
 
+static void check_ktls(struct es_check *check)
+{
+	unsigned int wanted = 0;
+
+	if (has_none(check))
+		return;
+	for (unsigned int i = 0; i < check->conf->service_count; i++)
+		wanted += check->conf->services[i].tls.line && check->conf->services[i].tls.ktls &&
+			  es_check_is_here(check, i);
+	if (!wanted)
+		es_check_ok(check, "earshot-tls writes all records: ktls = off");
+	else if (check->facts->tls.has_ktls)
+		es_check_ok(check, "the kernel can write the records of long responses");
+	else
+		es_check_ok(check, "earshot-tls writes all records: the kernel's module tls is not loaded, "
+				   "which would take "
+				   "less CPU for long responses");
+}
+
 static const struct es_check_item items[] = {
 	{"certificate", "earshot-tls cannot serve with it, or goes on with the one before.",
 	 check_certificate},
@@ -264,6 +283,7 @@ static const struct es_check_item items[] = {
 	{"server", "earshot-tls answers 502 to whatever this node serves.", check_server},
 	{"group", "earshot-tls may not ask the daemon then, and serves each request where it arrives.",
 	 check_group},
+	{"ktls", "Long responses take more CPU.", check_ktls},
 	{NULL, NULL, NULL},
 };
 

@@ -322,7 +322,7 @@ enum es_conf_tell {
  * @ciphers, @suites: "": Mozilla's intermediate ones
  * @client_ca: "": clients are not asked for certificates
  * @server: es_conf_endpoint_parse() reads it
- * @workers: 0: one for each CPU
+ * @ktls: the kernel may write records of long responses; @workers: 0: one for each CPU
  * @until_s: when each certificate ends, seconds since 1970, 0: it could not be used; @certificates_digest:
  * tells them from others, 0: the service is not on this node. Not of the file: es_certificates_note()
  */
@@ -341,6 +341,7 @@ struct es_conf_tls {
 	int client_required;
 	char server[ES_CONF_PATH_SIZE];
 	enum es_conf_tell tell;
+	int ktls;
 	unsigned int workers;
 	long long until_s[ES_CONF_CERTIFICATES_MAX];
 	unsigned long long certificates_digest;

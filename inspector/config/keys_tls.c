@@ -16,6 +16,12 @@ static const struct es_conf_choice tells[] = {
 	{NULL, 0},
 };
 
+static const struct es_conf_choice ktls[] = {
+	{"auto", 1},
+	{"off", 0},
+	{NULL, 0},
+};
+
 /*
  * *tls* { } stands in a *service* section. *earshot-tls* ends the service's TLS on each node and reads the
  * requests, and *inspect*, rules, policy and plugins of the service are about these
@@ -103,6 +109,13 @@ const struct es_conf_key es_conf_tls_keys[] = {
 	 * X-Real-IP.
 	 */
 	CHOICE(tls, tell, SHOULD_IN(""), "x-forwarded", tells),
+
+	/*
+	 * The records of responses of more than 256 KB: _auto_: the kernel writes them, if its module tls is
+	 * loaded (*modprobe tls*) and was seen to work when *earshot-tls* was started or reloaded. That takes
+	 * less CPU. _off_: *earshot-tls* does.
+	 */
+	CHOICE(tls, ktls, OWN, "auto", ktls),
 
 	/* How many processes do the work. */
 	NUMBER(tls, workers, OWN, "0", 1, 256, NULL, "one for each CPU"),

@@ -203,6 +203,27 @@ static void test_group(void **state)
 	expect_now("tls.group", ES_CHECK_WARNING, "no program_group");
 }
 
+static void test_ktls(void **state)
+{
+	struct es_conf_tls *tls = &conf->services[0].tls;
+
+	(void)state;
+	look();
+	assert_int_equal(finding("tls.ktls")->severity, ES_CHECK_OK);
+	assert_non_null(
+		strstr(finding("tls.ktls")->found, facts.tls.has_ktls ? "can write" : "is not loaded"));
+	facts.tls.has_ktls = 0;
+	run_again();
+	assert_non_null(strstr(finding("tls.ktls")->found, "is not loaded"));
+	facts.tls.has_ktls = 1;
+	run_again();
+	assert_non_null(strstr(finding("tls.ktls")->found, "the kernel can write"));
+	tls->ktls = 0;
+	run_again();
+	assert_non_null(strstr(finding("tls.ktls")->found, "ktls = off"));
+	tls->ktls = 1;
+}
+
 /* One listener, on the service's own address, is for clients and for what other nodes hand over. */
 static void test_listen(void **state)
 {
@@ -236,8 +257,8 @@ static int group_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		OWN(test_right), OWN(test_files),  OWN(test_expiry), OWN(test_strength),
-		OWN(test_names), OWN(test_server), OWN(test_listen), OWN(test_group),
+		OWN(test_right),  OWN(test_files),  OWN(test_expiry), OWN(test_strength), OWN(test_names),
+		OWN(test_server), OWN(test_listen), OWN(test_group),  OWN(test_ktls),
 	};
 
 	return cmocka_run_group_tests(tests, group_begin, group_end);

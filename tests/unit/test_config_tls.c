@@ -32,6 +32,7 @@ static void test_defaults(void **state)
 	assert_string_equal(tls->client_ca, "");
 	assert_string_equal(tls->server, "127.0.0.1:8080");
 	assert_int_equal(tls->tell, ES_CONF_TELL_X_FORWARDED);
+	assert_int_equal(tls->ktls, 1);
 	assert_int_equal(tls->workers, 0);
 	assert_int_equal(tls->inspect, ES_INSPECT_FIRST);
 	assert_string_equal(service->policy, "uri-hash");
@@ -47,7 +48,7 @@ static void test_all(void **state)
 		"/b.der }\n"
 		"alpn = http/1.1 minimum = 1.3 suites = \"TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384\"\n"
 		"client_ca = /ca.pem client_required = no server = \"unix:/run/web.sock\" tell = proxy "
-		"workers = 3 } }");
+		"ktls = off workers = 3 } }");
 	const struct es_conf_tls *tls = &conf->services[0].tls;
 
 	(void)state;
@@ -60,6 +61,7 @@ static void test_all(void **state)
 	assert_string_equal(tls->client_ca, "/ca.pem");
 	assert_int_equal(tls->client_required, 0);
 	assert_int_equal(tls->tell, ES_CONF_TELL_PROXY);
+	assert_int_equal(tls->ktls, 0);
 	assert_int_equal(tls->workers, 3);
 	assert_int_equal(tls->inspect, ES_INSPECT_EVERY);
 	es_conf_free(&conf);
@@ -108,7 +110,7 @@ static const struct {
 	{OPEN SHORTER "certificates = /b } }",
 	 "t.conf:4: tls: unknown key \"certificates\": expected certificate | key | ocsp | alpn | minimum | "
 	 "ciphers | "
-	 "suites | client_ca | client_required | server | tell | workers"},
+	 "suites | client_ca | client_required | server | tell | ktls | workers"},
 	{OPEN "tls { certificate = a.pem } }",
 	 "t.conf:4: tls: certificate = a.pem: expected an absolute path"},
 	{OPEN "tls { certificate = { /a.pem, /b.pem }\nkey = /a.key\n" SERVER "} }",
@@ -146,6 +148,7 @@ static const struct {
 	 "t.conf:4: tls: client_required = maybe: expected yes | no"},
 	{OPEN SHORTER "tell = x-real-ip } }",
 	 "t.conf:4: tls: tell = x-real-ip: expected x-forwarded | forwarded | proxy | nothing"},
+	{OPEN SHORTER "ktls = on } }", "t.conf:4: tls: ktls = on: expected auto | off"},
 	{OPEN SHORTER "workers = 257 } }",
 	 "t.conf:4: tls: workers = 257: expected 0 (one for each CPU) or 1..256"},
 	{OPEN "tls { " FILES "server = \"10.77.0.100:443\" } }",

@@ -42,9 +42,18 @@ void es_tls_response_init(struct es_tls_response *response, int is_head, int is_
 
 /**
  * es_tls_response_take() - the next @len bytes that the server has sent
+ * @bytes: may be anything if @len is at most es_tls_response_left()
  * @ret_used: so many belong to this response; after ES_TLS_RESPONSE_TUNNEL the rest is the tunnel's
  */
 enum es_tls_response_end es_tls_response_take(struct es_tls_response *response, const uint8_t *bytes,
 					      size_t len, size_t *ret_used);
+
+/* es_tls_response_left() - bytes of the body that come next for certain, and say nothing about its end */
+static inline uint64_t es_tls_response_left(const struct es_tls_response *response)
+{
+	return response->scan.phase == ES_RESPONSE_BODY || response->scan.phase == ES_RESPONSE_CHUNK
+		       ? response->scan.left
+		       : 0;
+}
 
 #endif

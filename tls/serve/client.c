@@ -24,6 +24,7 @@
 #define LEAVE_NS    30000000000ULL /* at most, for a client that sends and does not read */
 #define REST_MAX    (1 << 20)	   /* read at once of what nobody wants */
 #define SEALED_ROOM (ES_PROGRAM_BYTES_MAX - ES_CLIENT_PACK_MAX)
+#define OUT_S	    0.01
 #define HOLD_S	    0.2 /* for a client that waits for its tickets, and asks nothing */
 
 static void on_io(struct ev_loop *loop, ev_io *io, int events)
@@ -85,6 +86,7 @@ void es_client_fini(struct es_client *c, int is_reset)
 	close(c->fd);
 	es_tls_handshake_free(&c->handshake);
 	es_tls_records_free(&c->records);
+	es_offload_free(&c->offload);
 	es_tls_state_wipe(&c->start);
 	es_tls_state_wipe(&c->last);
 	es_buffer_fini(&c->in);
@@ -327,6 +329,15 @@ static void has_text(struct es_client *c, const struct es_tls_state *before, con
 		es_client_take(c, skip);
 }
 
+/* An alert, or an answer: the records' own words. */
+static int say(struct es_client *c, const uint8_t *bytes, size_t len)
+{
+	if (!c->offload)
+		return queue(c, bytes, len);
+	es_offload_alert(c->offload, bytes, len);
+	return 0;
+}
+
 /* The record was no text: an alert, or about keys. */
 static void has_none(struct es_client *c, const struct es_tls_got *got)
 {
@@ -335,7 +346,7 @@ static void has_none(struct es_client *c, const struct es_tls_got *got)
 		forget(c);
 	else if (got->reply_len)
 		c->is_kept = 0; /* what this side has answered since the head began would be answered again */
-	if (got->reply_len && queue(c, got->reply, got->reply_len))
+	if (got->reply_len && say(c, got->reply, got->reply_len))
 		return;
 	if (got->event == ES_TLS_EVENT_CLOSE) {
 		c->over = ES_CLIENT_CLOSED;
@@ -442,8 +453,8 @@ long es_client_pack(struct es_client *c, const char *node, uint8_t ret_pack[ES_C
 	int rc;
 
 	/* The state does not tell of the client's wish for shorter records. */
-	if (c->text_max < ES_TLS_TEXT_MAX || !c->is_kept || es_buffer_len(&c->in) > SEALED_ROOM ||
-	    c->start_taken > UINT16_MAX)
+	if (c->text_max < ES_TLS_TEXT_MAX || !c->is_kept || es_client_is_used_up(c) ||
+	    es_buffer_len(&c->in) > SEALED_ROOM || c->start_taken > UINT16_MAX)
 		return -EMSGSIZE;
 	es_tls_records_state(c->records, &now);
 	state = c->start;
@@ -472,6 +483,8 @@ int es_client_send(struct es_client *c, const void *text, size_t len)
 	size_t records = (len + c->text_max - 1) / c->text_max;
 	const uint8_t *from = text;
 
+	if (c->offload)
+		return es_buffer_add(&c->out, text, len);
 	if (len && !es_buffer_room(&c->out, len + records * es_tls_records_write_room(0)))
 		return -ENOMEM;
 	while (len) {
@@ -487,22 +500,73 @@ int es_client_send(struct es_client *c, const void *text, size_t len)
 	return 0;
 }
 
+/* Give TCP some of it. Returns 0 or -errno. */
+static int push(struct es_client *c)
+{
+	ssize_t sent;
+
+	if (c->offload)
+		return es_offload_push(c->offload, &c->out);
+	sent = send(c->fd, es_buffer_front(&c->out), es_buffer_len(&c->out), MSG_NOSIGNAL);
+	if (sent < 0)
+		return -errno;
+	es_buffer_take(&c->out, (size_t)sent);
+	return 0;
+}
+
 int es_client_flush(struct es_client *c)
 {
-	while (es_buffer_len(&c->out) && !c->is_unwritable && !c->is_holding) {
-		ssize_t sent = send(c->fd, es_buffer_front(&c->out), es_buffer_len(&c->out), MSG_NOSIGNAL);
+	while (es_client_queued(c) && !c->is_unwritable && !c->is_holding) {
+		int rc = push(c);
 
-		if (sent >= 0)
-			es_buffer_take(&c->out, (size_t)sent);
-		else if (errno == EAGAIN)
+		if (rc == -EAGAIN)
 			return 0;
-		else if (errno != EINTR)
+		if (rc && rc != -EINTR)
 			c->is_unwritable = 1;
 	}
 	if (c->is_unwritable)
 		return -EPIPE;
 	es_buffer_rest(&c->out);
 	return 0;
+}
+
+/* Let the kernel write its records, if that pays. */
+static void offload(struct es_client *c, uint64_t left)
+{
+	const struct es_ktls *ktls = c->serve->ktls;
+	const struct es_tls_suite *suite;
+	struct es_tls_state state;
+	int rc;
+
+	if (!ktls || !c->service->has_ktls || c->is_not_offloaded || c->text_max < ES_TLS_TEXT_MAX ||
+	    left < ES_SERVE_KTLS_MIN || es_client_flush(c) || es_client_queued(c))
+		return;
+	es_tls_records_state(c->records, &state);
+	suite = es_tls_suite_find(state.version, state.suite);
+	/* The kernel cannot be given another key later, and records may be as short as a page. */
+	rc = !(c->serve->ktls_has & es_ktls_bit(suite)) ||
+	     (suite->record_limit && state.server.number + left / 4096 >= suite->record_limit / 2);
+	es_tls_state_wipe(&state);
+	if (!rc) {
+		rc = es_offload_new(ktls, c->fd, c->records, &c->offload);
+		es_serve_count(c->serve->counters, rc ? ES_SERVE_ktls_refused : ES_SERVE_ktls);
+	}
+	c->is_not_offloaded = rc != 0;
+}
+
+ssize_t es_client_pass(struct es_client *c, int fd, uint64_t left)
+{
+	if (!c->offload)
+		offload(c, left);
+	/* A short end is read with what follows it, into one record. */
+	if (!c->offload || left < ES_TLS_TEXT_MAX || es_buffer_len(&c->out))
+		return -EOPNOTSUPP;
+	return es_offload_take(c->offload, fd, left < SIZE_MAX ? (size_t)left : SIZE_MAX);
+}
+
+int es_client_is_used_up(const struct es_client *c)
+{
+	return c->offload && (es_tls_records_is_used_up(c->records) || es_offload_is_late(c->offload));
 }
 
 void es_client_release(struct es_client *c)
@@ -516,22 +580,21 @@ int es_client_is_settled(const struct es_client *c)
 {
 	int bytes = 0;
 
+	if (c->offload)
+		return !es_buffer_len(&c->out) && es_offload_settle(c->offload, c->records);
 	return (!es_buffer_len(&c->out) || c->is_holding) && !ioctl(c->fd, SIOCOUTQ, &bytes) && !bytes;
 }
 
 void es_client_leave(struct es_client *c)
 {
-	uint8_t *room;
+	uint8_t bye[64];
 
 	if (c->phase == ES_CLIENT_LEAVES)
 		return;
 	es_client_release(c);
 	/* After an alert nothing is said. */
-	if (c->phase == ES_CLIENT_OPEN && c->over != ES_CLIENT_BROKEN) {
-		room = es_buffer_room(&c->out, 64);
-		if (room)
-			es_buffer_added(&c->out, es_tls_records_close(c->records, room));
-	}
+	if (c->phase == ES_CLIENT_OPEN && c->over != ES_CLIENT_BROKEN)
+		say(c, bye, es_tls_records_close(c->records, bye));
 	c->phase = ES_CLIENT_LEAVES;
 	c->leaves_ns = es_clock_now_ns() + LEAVE_NS;
 	es_buffer_fini(&c->in);
@@ -539,20 +602,32 @@ void es_client_leave(struct es_client *c)
 	es_client_within(c, ES_SERVE_LINGER_S);
 }
 
+/* Has TCP all of it? It is asked again soon, since nothing else tells. */
+static int is_out(struct es_client *c)
+{
+	unsigned int unacknowledged;
+
+	if (!c->offload || es_offload_is_out(c->offload, &unacknowledged))
+		return 1;
+	ev_timer_set(&c->soon, OUT_S, 0.0);
+	ev_timer_start(c->serve->loop, &c->soon);
+	return 0;
+}
+
 int es_client_is_left(struct es_client *c)
 {
-	size_t had = es_buffer_len(&c->out), dropped = 0;
+	size_t had = es_client_queued(c), dropped = 0;
 	ssize_t got = 0;
 
 	if (es_client_flush(c))
 		return 1;
-	if (es_buffer_len(&c->out)) {
+	if (es_client_queued(c)) {
 		/* The client may take its time as long as it reads. */
-		if (es_buffer_len(&c->out) < had)
+		if (es_client_queued(c) < had)
 			es_client_within(c, ES_SERVE_STUCK_S);
 		return 0;
 	}
-	if (!c->is_shut) {
+	if (!c->is_shut && is_out(c)) {
 		shutdown(c->fd, SHUT_WR);
 		c->is_shut = 1;
 		es_client_within(c, ES_SERVE_LINGER_S);
@@ -568,12 +643,14 @@ int es_client_is_left(struct es_client *c)
 	}
 	if (dropped && es_clock_now_ns() < c->leaves_ns)
 		es_client_within(c, ES_SERVE_LINGER_S);
-	return c->is_fin || got == 0 || (got < 0 && errno != EAGAIN);
+	if (!got)
+		c->is_fin = 1;
+	return (c->is_fin && c->is_shut) || (got < 0 && errno != EAGAIN);
 }
 
 void es_client_watch(struct es_client *c, int wants_more)
 {
-	int events = es_buffer_len(&c->out) && !c->is_unwritable && !c->is_holding ? EV_WRITE : 0;
+	int events = es_client_queued(c) && !c->is_unwritable && !c->is_holding ? EV_WRITE : 0;
 
 	if (wants_more && !c->is_fin && (c->phase == ES_CLIENT_LEAVES || es_buffer_len(&c->in) < IN_MAX))
 		events |= EV_READ;

@@ -9,6 +9,7 @@
 #include "tls/handshake/handshake.h"
 #include "tls/record/record.h"
 #include "tls/serve/buffer.h"
+#include "tls/serve/offload.h"
 #include "tls/serve/serve.h"
 
 enum es_client_phase {
@@ -32,6 +33,7 @@ enum es_client_over {
  * @text: what was read of them
  * @start: the state before the record that @in begins with; @start_taken: bytes of its text that are taken
  * @last: the state before the record that was read last, @last_at: where it is in @in, @last_len: its text
+ * @offload: the kernel writes its records, and @out is text; NULL: @records does
  * @is_kept: all of what @text was read from is in @in
  * @changed: called when the connection may have something new; @expired: its time is over
  */
@@ -52,6 +54,7 @@ struct es_client {
 	struct es_buffer out;
 	struct es_tls_handshake *handshake;
 	struct es_tls_records *records;
+	struct es_offload *offload;
 	struct es_tls_state start;
 	size_t start_taken;
 	size_t text_max; /* of a record that it is sent */
@@ -65,6 +68,7 @@ struct es_client {
 	int is_shut;	/* this side is closed */
 	int is_holding; /* @out waits for es_client_release() */
 	int is_unwritable;
+	int is_not_offloaded;	      /* the kernel has refused it */
 	unsigned long long leaves_ns; /* of ES_CLIENT_LEAVES: until then it may go on sending */
 	size_t skip;		      /* bytes of the next record's text that the other node has dealt with */
 	void (*changed)(void *ctx);
@@ -136,6 +140,29 @@ int es_client_is_settled(const struct es_client *client);
 
 /* es_client_send() - protect and queue text. Returns 0 or -errno. */
 int es_client_send(struct es_client *client, const void *text, size_t len);
+
+/* es_client_queued() - is anything still to be given to TCP? */
+static inline size_t es_client_queued(const struct es_client *client)
+{
+	return es_buffer_len(&client->out) + (client->offload ? es_offload_waiting(client->offload) : 0);
+}
+
+/* es_client_has_room() - may more be read of what it shall be sent? */
+static inline int es_client_has_room(const struct es_client *client)
+{
+	return es_buffer_len(&client->out) < ES_SERVE_BUFFER &&
+	       !(client->offload && es_offload_waiting(client->offload));
+}
+
+/**
+ * es_client_pass() - send it text of a long body from @fd, unread, by the kernel's record layer
+ * @left: bytes of the body that are to come. Returns those that were taken; -EOPNOTSUPP: they must be read
+ * and es_client_send() be called; otherwise as es_upstream_receive().
+ */
+ssize_t es_client_pass(struct es_client *client, int fd, uint64_t left);
+
+/* es_client_is_used_up() - must it end after the response that is under way, for want of a new key? */
+int es_client_is_used_up(const struct es_client *client);
 
 /*
  * es_client_flush() - send what is queued, as far as it goes. Returns 0; -errno: nothing can be sent any

@@ -25,6 +25,7 @@ static const int allowed[] = {
 	SCMP_SYS(getsockname),
 	SCMP_SYS(getsockopt),
 	SCMP_SYS(ioctl),
+	SCMP_SYS(pipe2),
 	SCMP_SYS(read),
 	SCMP_SYS(readv),
 	SCMP_SYS(recvfrom),
@@ -34,6 +35,7 @@ static const int allowed[] = {
 	SCMP_SYS(sendto),
 	SCMP_SYS(setsockopt),
 	SCMP_SYS(shutdown),
+	SCMP_SYS(splice),
 	SCMP_SYS(write),
 	SCMP_SYS(writev),
 	/* the loop */

@@ -38,7 +38,10 @@
 	X(upstream_failed, "requests that the server behind has not answered: 502 or 504")                   \
 	X(upstream_bad, "responses that are none, or that ended too early")                                  \
 	X(tunnels, "connections that were upgraded (101)")                                                   \
-	X(records_bad, "connections that ended with an alert for what the client has sent")
+	X(records_bad, "connections that ended with an alert for what the client has sent")                  \
+	X(ktls, "connections whose records the kernel writes, since a long response")                        \
+	X(ktls_refused, "connections for which the kernel did not do that, though it had seemed to")         \
+	X(ktls_ended, "such connections that ended since a new key was needed")
 
 enum es_serve_counter {
 #define X(name, text) ES_SERVE_##name,

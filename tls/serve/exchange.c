@@ -374,6 +374,10 @@ static enum step read_head(struct es_exchange *x)
 	/* Nobody has lost anything yet. */
 	if (!x->head && x->serve->is_ending && x->requests)
 		return leave(x);
+	if (!x->head && es_client_is_used_up(c)) {
+		count(x, ES_SERVE_ktls_ended);
+		return leave(x);
+	}
 	es_client_watch(c, 1);
 	return WAITS;
 }
@@ -438,7 +442,7 @@ static void run(struct es_exchange *x)
 	if (step == IS_GONE || x->phase == MOVES || x->phase == SERVES || x->phase == LEAVES)
 		return;
 	/* Said while nothing is forwarded: tickets, an answered key update. */
-	if (es_buffer_len(&x->client.out) && !x->client.is_holding) {
+	if (es_client_queued(&x->client) && !x->client.is_holding) {
 		if (es_client_flush(&x->client)) {
 			end(x, 1);
 			return;

@@ -223,11 +223,15 @@ static enum es_forward_result take_response(struct es_forward *f)
 {
 	uint8_t *scratch = f->client->serve->scratch;
 	enum es_forward_result result;
+	int is_passed;
 	ssize_t got;
 	size_t used;
 
-	while (!f->is_response_over && es_buffer_len(&f->client->out) < ES_SERVE_BUFFER) {
-		got = es_upstream_receive(f->upstream, scratch, ES_SERVE_BUFFER);
+	while (!f->is_response_over && es_client_has_room(f->client)) {
+		got = es_client_pass(f->client, f->upstream->fd, es_tls_response_left(&f->response));
+		is_passed = got != -EOPNOTSUPP;
+		if (!is_passed)
+			got = es_upstream_receive(f->upstream, scratch, ES_SERVE_BUFFER);
 		if (got == -EAGAIN)
 			break;
 		if (got <= 0)
@@ -238,7 +242,7 @@ static enum es_forward_result take_response(struct es_forward *f)
 		result = judge(f, scratch, (size_t)got, &used);
 		if (result)
 			return result;
-		if (es_client_send(f->client, scratch, used))
+		if (!is_passed && es_client_send(f->client, scratch, used))
 			return ES_FORWARD_LOST;
 		f->bytes += used;
 	}
@@ -257,12 +261,17 @@ static enum es_forward_result over(struct es_forward *f)
 	else
 		es_upstream_keep(&f->upstream);
 	es_buffer_fini(&f->head);
+	if (is_clean && f->client_keeps && es_client_is_used_up(f->client)) {
+		es_serve_count(f->client->serve->counters, ES_SERVE_ktls_ended);
+		return ES_FORWARD_LAST;
+	}
 	return is_clean && f->client_keeps ? ES_FORWARD_OVER : ES_FORWARD_LAST;
 }
 
 static enum es_forward_result turn(struct es_forward *f)
 {
 	enum es_forward_result result;
+	size_t had;
 	int rc;
 
 	if (f->client->over != ES_CLIENT_BROKEN && !(f->is_request_over && !f->is_tunnel)) {
@@ -280,12 +289,17 @@ static enum es_forward_result turn(struct es_forward *f)
 	result = take_response(f);
 	if (result)
 		return result;
-	return es_client_flush(f->client) ? ES_FORWARD_LOST : ES_FORWARD_GOES_ON;
+	had = es_client_queued(f->client);
+	if (es_client_flush(f->client))
+		return ES_FORWARD_LOST;
+	if (es_client_queued(f->client) < had)
+		f->has_moved = 1;
+	return ES_FORWARD_GOES_ON;
 }
 
 static enum es_forward_wait waits_for(const struct es_forward *f)
 {
-	if (es_buffer_len(&f->client->out))
+	if (es_client_queued(f->client))
 		return ES_FORWARD_READER;
 	if (f->upstream->is_connecting)
 		return ES_FORWARD_CONNECTION;
@@ -313,8 +327,7 @@ static void watch(struct es_forward *f)
 		es_client_within(f->client, seconds[wait]);
 	f->wait = wait;
 	es_client_watch(f->client, !f->client->over && (wants_text || es_client_may_hear(f->client)));
-	es_upstream_watch(f->upstream,
-			  !f->is_response_over && es_buffer_len(&f->client->out) < ES_SERVE_BUFFER);
+	es_upstream_watch(f->upstream, !f->is_response_over && es_client_has_room(f->client));
 }
 
 enum es_forward_result es_forward_run(struct es_forward *f)

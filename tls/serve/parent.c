@@ -52,6 +52,7 @@ struct process {
  * struct parent
  * @counters: of each number, shared by the generations
  * @again_ns: of each number: not before this is another one started
+ * @ktls_has: what the kernel's record layer was seen to do, once it @has_looked
  * @day: for which the tickets' keys are
  */
 struct parent {
@@ -64,6 +65,8 @@ struct parent {
 	struct process process[PROCESSES_MAX];
 	unsigned long long again_ns[WORKERS_MAX];
 	unsigned long long day;
+	unsigned int ktls_has;
+	int has_looked;
 	int signals;
 	int is_ending;
 	char ask[ES_CONF_PATH_SIZE];
@@ -104,6 +107,7 @@ __attribute__((noreturn)) static void be_worker(struct parent *p, unsigned int n
 		.orders = orders,
 		.counters = &p->counters[number],
 		.taken = p->taken,
+		.ktls_has = p->ktls_has,
 		.ask = p->ask,
 		.handover = p->handover,
 	};
@@ -231,6 +235,23 @@ static void report(const struct parent *p)
 			       s->conf->services[i].port);
 }
 
+/* Workers begin with what the kernel has now: its module may have been loaded since. */
+static void look_for_ktls(struct parent *p)
+{
+	unsigned int before = p->ktls_has;
+	int is_wanted = 0;
+
+	for (unsigned int i = 0; i < p->settings->count; i++)
+		is_wanted |= p->settings->service[i].has_ktls;
+	p->ktls_has = is_wanted ? es_ktls_probe(&es_ktls_kernel) : 0;
+	if (p->ktls_has && p->ktls_has != before)
+		es_log(ES_LOG_INFO, "long responses: the kernel writes their records, %s",
+		       p->ktls_has == ES_KTLS_ALL ? "with all ciphers" : "with some ciphers");
+	else if (is_wanted && !p->ktls_has && (before || !p->has_looked))
+		es_log(ES_LOG_INFO, "long responses: the kernel writes no records here (module tls)");
+	p->has_looked = 1;
+}
+
 /* Other settings and sockets from now on; those before are freed. */
 static void use(struct parent *p, struct es_settings *settings, const struct es_listeners *listeners,
 		const struct es_identity *identity)
@@ -252,6 +273,7 @@ static void use(struct parent *p, struct es_settings *settings, const struct es_
 	p->listeners = *listeners;
 	p->identity = *identity;
 	p->day = es_settings_day();
+	look_for_ktls(p);
 	memset(p->again_ns, 0, sizeof(p->again_ns));
 }
 

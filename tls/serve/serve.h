@@ -13,6 +13,7 @@
 #include "tls/record/record.h"
 #include "tls/record/sealed.h"
 #include "tls/serve/counters.h"
+#include "tls/serve/ktls.h"
 
 #define ES_SERVE_HANDSHAKE_S 10.0 /* from the first byte that is awaited to the last of the handshake */
 #define ES_SERVE_IDLE_S	     75.0 /* between two requests */
@@ -21,7 +22,12 @@
 #define ES_SERVE_CONNECT_S   10.0
 #define ES_SERVE_RESPONSE_S  300.0 /* a server that says nothing */
 #define ES_SERVE_LINGER_S    5.0   /* for a client to read the last bytes */
-#define ES_SERVE_BUFFER	     65536 /* bytes that wait in one direction, before the other side is not read */
+/*
+ * A body of which so much is still to come is the kernel's to protect: some calls, and a key schedule, that
+ * must pay.
+ */
+#define ES_SERVE_KTLS_MIN 262144
+#define ES_SERVE_BUFFER	  65536 /* bytes that wait in one direction, before the other side is not read */
 
 struct es_asker;
 struct es_upstream;
@@ -30,6 +36,7 @@ struct es_upstream;
  * struct es_serve_service - a service with tls { }
  * @node_service: its index in the configuration
  * @server, @server_len: of the server behind
+ * @has_ktls: the kernel may write records of long responses
  * @idle: of this worker: connections to it that wait for a request, the last used first
  */
 struct es_serve_service {
@@ -38,6 +45,7 @@ struct es_serve_service {
 	unsigned int port;
 	enum es_inspect inspect;
 	enum es_tls_tell tell;
+	int has_ktls;
 	struct es_tls_context *context;
 	union {
 		struct sockaddr sa;
@@ -55,6 +63,7 @@ struct es_serve_service {
  * @seal: the keys of sealed states; @taken: those that were opened lately, on this node
  * @handover: path of the daemon's socket for handovers
  * @clients: how many there are; @is_ending: no further request is waited for
+ * @ktls: the kernel's record layer, NULL: none; @ktls_has: what it does, a mask of es_ktls_bit()
  * @scratch: for bytes on their way
  */
 struct es_serve {
@@ -65,6 +74,8 @@ struct es_serve {
 	struct es_serve_counters *counters;
 	struct es_asker *asker;
 	const char *handover;
+	const struct es_ktls *ktls;
+	unsigned int ktls_has;
 	unsigned int clients;
 	int is_ending;
 	uint8_t scratch[ES_SERVE_BUFFER];

@@ -95,6 +95,7 @@ static int add_service(struct es_settings *s, const struct es_conf_service *from
 	to->port = from->port;
 	to->inspect = from->tls.inspect;
 	to->tell = (enum es_tls_tell)from->tls.tell;
+	to->has_ktls = from->tls.ktls;
 	rc = find_server(s->conf, from, to, err);
 	if (!rc)
 		rc = make_context(s->conf, from, &to->context, err);

@@ -207,6 +207,8 @@ int es_worker_run(const struct es_worker_params *params)
 	w->serve.taken = params->taken;
 	w->serve.counters = params->counters;
 	w->serve.handover = params->handover;
+	w->serve.ktls = params->ktls_has ? &es_ktls_kernel : NULL;
+	w->serve.ktls_has = params->ktls_has;
 	if (!w->serve.loop || es_asker_new(w->serve.loop, params->ask, &w->serve.asker) || make_gates(w)) {
 		es_log(ES_LOG_ERR, "worker %u: cannot start", params->number);
 		free(w);

@@ -27,6 +27,7 @@ struct es_order {
 /**
  * struct es_worker_params
  * @number: which listeners are its own; @orders: the socket
+ * @ktls_has: the kernel's record layer was seen to do that: es_ktls_probe()
  * @ask, @handover: paths of the daemon's sockets
  */
 struct es_worker_params {
@@ -36,6 +37,7 @@ struct es_worker_params {
 	int orders;
 	struct es_serve_counters *counters;
 	struct es_tls_taken *taken;
+	unsigned int ktls_has;
 	const char *ask;
 	const char *handover;
 };

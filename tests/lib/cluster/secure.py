@@ -58,7 +58,7 @@ def counters(lab, node):
         def told():
             nonlocal text
             text += log.read()
-            return "records_bad=" in text and text.endswith("\n")
+            return "ktls_ended=" in text and text.endswith("\n")
 
         wait_for(told, f"the counters of earshot-tls on {node}")
     return {name: int(value) for name, value in re.findall(r" (\w+)=(\d+)", text)}

@@ -30,7 +30,9 @@ WEBSOCKET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 def content(target, size):
-    """The body of a response; every target has its own."""
+    """The body of a response; every target has its own. /mixed/SIZE has one in which nothing repeats."""
+    if target.startswith("/mixed/"):
+        return hashlib.shake_128(target.encode()).digest(size)
     seed = hashlib.sha256(target.encode()).digest()
     return (seed * (size // len(seed) + 1))[:size]
 
@@ -162,7 +164,7 @@ class Handler(socketserver.StreamRequestHandler):
             self.reply(200, content(self.target, 10))
         elif what == "head":
             self.reply(200, json.dumps({"target": self.target, **self.fields}).encode())
-        elif what == "len":
+        elif what in ("len", "mixed"):
             self.reply(200, content(self.target, int(rest[0])))
         else:
             self.reply(404, b"")
