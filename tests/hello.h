@@ -55,6 +55,22 @@ static inline void hello_alpn(struct hello *h, const char *list)
 	hello_put(h, list, len);
 }
 
+/* A session that is to be resumed in TLS 1.3: an identity with its age, and a binder. */
+static inline void hello_psk(struct hello *h, const void *ticket, size_t len)
+{
+	static const uint8_t binder[32] = {9};
+
+	hello_number(h, 41, 2);
+	hello_number(h, 2 + 2 + len + 4 + 2 + 1 + sizeof(binder), 2);
+	hello_number(h, 2 + len + 4, 2);
+	hello_number(h, len, 2);
+	hello_put(h, ticket, len);
+	hello_number(h, 12345, 4);
+	hello_number(h, 1 + sizeof(binder), 2);
+	hello_number(h, sizeof(binder), 1);
+	hello_put(h, binder, sizeof(binder));
+}
+
 /* The message around @extensions, in records of at most @record bytes. */
 static inline void hello_finish(const struct hello *extensions, size_t record, struct hello *ret)
 {

@@ -13,9 +13,14 @@
 #define CLIENT_HELLO	  1
 #define EXTENSION_SNI	  0
 #define EXTENSION_ALPN	  16
+#define EXTENSION_TICKET  35
+#define EXTENSION_PSK	  41
 #define SNI_TYPE_HOST	  0
 #define SEEN_SNI	  1
 #define SEEN_ALPN	  2
+#define SEEN_TICKET	  4
+#define SEEN_PSK	  8
+#define TICKET_AGE	  4
 #define LEGACY_RANDOM	  32
 #define SESSION_ID_MAX	  32
 #define HANDSHAKE_UNKNOWN ((size_t)-1)
@@ -211,11 +216,63 @@ static int es_walk_alpn(struct es_walk *w, size_t extension)
 	return 0;
 }
 
+/* A ticket of @len bytes; a short one is none of ours. */
+static int es_walk_ticket(struct es_walk *w, size_t len)
+{
+	struct es_tls_hello *hello = w->hello;
+
+	if (len < ES_TLS_TICKET_FRONT || hello->ticket_count == ES_TLS_TICKETS_MAX)
+		return es_walk_read(w, NULL, len);
+	if (es_walk_read(w, hello->ticket[hello->ticket_count], ES_TLS_TICKET_FRONT))
+		return -1;
+	hello->ticket_count++;
+	return es_walk_read(w, NULL, len - ES_TLS_TICKET_FRONT);
+}
+
+/* TLS 1.3's: identities, each with an age, and then what proves them. */
+static int es_walk_psk(struct es_walk *w, size_t extension)
+{
+	size_t left = extension >= 2 ? es_walk_number(w, 2) : 0, binders = extension - 2 - left;
+
+	if (w->failed)
+		return -1;
+	if (extension < 2 || left > extension - 2 || !left)
+		return es_walk_none(w);
+	while (left) {
+		size_t len = es_list_entry(w, 2, &left);
+
+		if (w->failed || es_walk_ticket(w, len))
+			return -1;
+		if (left < TICKET_AGE)
+			return es_walk_none(w);
+		left -= TICKET_AGE;
+		if (es_walk_read(w, NULL, TICKET_AGE))
+			return -1;
+	}
+	return es_walk_read(w, NULL, binders);
+}
+
+static unsigned int es_extension_bit(size_t type)
+{
+	switch (type) {
+	case EXTENSION_SNI:
+		return SEEN_SNI;
+	case EXTENSION_ALPN:
+		return SEEN_ALPN;
+	case EXTENSION_TICKET:
+		return SEEN_TICKET;
+	case EXTENSION_PSK:
+		return SEEN_PSK;
+	default:
+		return 0;
+	}
+}
+
 static int es_walk_extension(struct es_walk *w, unsigned int *seen)
 {
 	size_t type = es_walk_number(w, 2);
 	size_t len = es_walk_number(w, 2);
-	unsigned int bit = type == EXTENSION_SNI ? SEEN_SNI : type == EXTENSION_ALPN ? SEEN_ALPN : 0;
+	unsigned int bit = es_extension_bit(type);
 
 	if (w->failed)
 		return -1;
@@ -226,7 +283,9 @@ static int es_walk_extension(struct es_walk *w, unsigned int *seen)
 		return es_walk_sni(w, len);
 	if (type == EXTENSION_ALPN)
 		return es_walk_alpn(w, len);
-	return es_walk_read(w, NULL, len);
+	if (type == EXTENSION_PSK)
+		return es_walk_psk(w, len);
+	return type == EXTENSION_TICKET ? es_walk_ticket(w, len) : es_walk_read(w, NULL, len);
 }
 
 static void es_walk_hello(struct es_walk *w)
@@ -269,9 +328,10 @@ enum es_tls_result es_tls_hello_parse(const void *bytes, size_t len, struct es_t
 	ret_hello->more_bytes = 0;
 	ret_hello->sni_len = 0;
 	ret_hello->alpn_len = 0;
+	ret_hello->ticket_count = 0;
 	es_walk_hello(&w);
 	if (ret_hello->result == ES_TLS_NONE)
-		ret_hello->sni_len = ret_hello->alpn_len = 0;
+		ret_hello->sni_len = ret_hello->alpn_len = ret_hello->ticket_count = 0;
 	return ret_hello->result;
 }
 

@@ -3,10 +3,11 @@
 #define ES_TLS_HELLO_H
 
 /*
- * The ClientHello that begins a TLS connection, from a buffer that grows: server name and ALPN list, which is
- * all that routing needs (RFC 8446 sections 4.1.2 and 5.1, RFC 6066 section 3, RFC 7301). The message may be
- * cut anywhere, into segments and into records. The outcome is a function of the bytes alone; nothing is
- * allocated. Bytes that no TLS implementation would take are no hello, and never half of one.
+ * The ClientHello that begins a TLS connection, from a buffer that grows: server name, ALPN list and
+ * tickets, which is all that routing needs (RFC 8446 sections 4.1.2, 4.2.11 and 5.1, RFC 6066 section 3,
+ * RFC 7301, RFC 5077 section 3.2). The message may be cut anywhere, into segments and into records. The
+ * outcome is a function of the bytes alone; nothing is allocated. Bytes that no TLS implementation would
+ * take are no hello, and never half of one.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,10 @@
 #define ES_TLS_HELLO_MAX 65536u
 #define ES_TLS_NAME_MAX	 255u
 #define ES_TLS_ALPN_MAX	 512u
+
+/* So many tickets are looked at; their first bytes are all that can be read without their key. */
+#define ES_TLS_TICKETS_MAX  4
+#define ES_TLS_TICKET_FRONT 32
 
 enum es_tls_result {
 	ES_TLS_NONE, /* no ClientHello */
@@ -27,6 +32,8 @@ enum es_tls_result {
  * @more_bytes: with ES_TLS_MORE: from so many bytes on it is worth looking again; else 0
  * @sni, @sni_len: the server name; 0 for none
  * @alpn, @alpn_len: the protocols, each behind a byte with its length, as far as they fit
+ * @ticket, @ticket_count: how the tickets begin by which the client would resume a session, of TLS 1.2 or
+ * 1.3
  */
 struct es_tls_hello {
 	enum es_tls_result result;
@@ -35,6 +42,8 @@ struct es_tls_hello {
 	unsigned int alpn_len;
 	char sni[ES_TLS_NAME_MAX];
 	uint8_t alpn[ES_TLS_ALPN_MAX];
+	unsigned int ticket_count;
+	uint8_t ticket[ES_TLS_TICKETS_MAX][ES_TLS_TICKET_FRONT];
 };
 
 /* es_tls_hello_parse() - look at the first @len bytes of a connection; returns ret_hello->result */

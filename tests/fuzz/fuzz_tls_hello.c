@@ -16,7 +16,8 @@ static enum es_tls_result parse(const uint8_t *data, size_t size, struct es_tls_
 	FUZZ_CHECK((result == ES_TLS_MORE) == (ret->more_bytes != 0));
 	FUZZ_CHECK(result != ES_TLS_MORE || ret->more_bytes > size);
 	FUZZ_CHECK(ret->sni_len <= ES_TLS_NAME_MAX && ret->alpn_len <= ES_TLS_ALPN_MAX);
-	FUZZ_CHECK(result != ES_TLS_NONE || (!ret->sni_len && !ret->alpn_len));
+	FUZZ_CHECK(ret->ticket_count <= ES_TLS_TICKETS_MAX);
+	FUZZ_CHECK(result != ES_TLS_NONE || (!ret->sni_len && !ret->alpn_len && !ret->ticket_count));
 	return result;
 }
 
@@ -50,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			FUZZ_CHECK(size >= part.more_bytes || whole.result == ES_TLS_NONE ||
 				   whole.more_bytes == part.more_bytes);
 			FUZZ_CHECK(whole.result == ES_TLS_NONE ||
-				   (part.sni_len <= whole.sni_len && part.alpn_len <= whole.alpn_len));
+				   (part.sni_len <= whole.sni_len && part.alpn_len <= whole.alpn_len &&
+				    part.ticket_count <= whole.ticket_count));
 		}
 	}
 	return 0;

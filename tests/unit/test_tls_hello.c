@@ -169,7 +169,17 @@ static void test_wrong_extensions(void **state)
 	WRONG(hello_extension(&e, 0, "\0\4\0\0\2a", 6)); /* the name is longer than the list */
 	WRONG(hello_extension(&e, 16, "\0\0", 2));
 	WRONG(hello_alpn(&e, "\3h2"));
-	WRONG(hello_extension(&e, 16, "\0\1\0", 3));		/* an empty name */
+	WRONG(hello_extension(&e, 16, "\0\1\0", 3)); /* an empty name */
+	WRONG(hello_psk(&e, "ticket", 6), hello_psk(&e, "ticket", 6));
+	WRONG(hello_extension(&e, 35, "", 0), hello_extension(&e, 35, "", 0));
+	WRONG(hello_extension(&e, 41, "", 0));
+	WRONG(hello_extension(&e, 41, "\0", 1));
+	WRONG(hello_extension(&e, 41, "\0\0", 2));
+	WRONG(hello_extension(&e, 41, "\0\7\0\1t\0\0\0",
+			      8)); /* the identities are longer than the extension */
+	WRONG(hello_extension(&e, 41, "\0\6\0\1t\0\0\0", 8));  /* half an age */
+	WRONG(hello_extension(&e, 41, "\0\6\0\0\0\0\0\0", 8)); /* an empty identity */
+	WRONG(hello_extension(&e, 41, "\0\7\0\6ticke", 9));
 	WRONG(hello_number(&e, 0, 1));				/* half an extension */
 	WRONG(hello_number(&e, 23, 2), hello_number(&e, 1, 2)); /* longer than the message */
 #undef WRONG
@@ -204,6 +214,65 @@ static void test_wrong_message(void **state)
 	assert_int_equal(parse((const uint8_t *)"GET / HTTP/1.1\r\n", 16, &h), ES_TLS_NONE);
 }
 
+static void put_ticket(uint8_t *ticket, size_t len, int seed)
+{
+	for (size_t i = 0; i < len; i++)
+		ticket[i] = (uint8_t)(seed + (int)i);
+}
+
+/* How tickets begin, in the order of the client, wherever the message is cut; short ones are passed by. */
+static void test_tickets(void **state)
+{
+	struct hello e = large(), list = {.len = 0}, whole;
+	uint8_t ticket[210];
+	struct es_tls_hello h;
+
+	(void)state;
+	put_ticket(ticket, 210, 1);
+	hello_extension(&e, 35, ticket, 210);
+	hello_number(&list, 3 * (2 + 4) + 31 + 32 + 205, 2);
+	for (int i = 0; i < 3; i++) {
+		static const size_t lens[] = {31, 32, 205};
+
+		put_ticket(ticket, lens[i], 2 + i);
+		hello_number(&list, lens[i], 2);
+		hello_put(&list, ticket, lens[i]);
+		hello_number(&list, 0xfffffff0, 4);
+	}
+	hello_put(&list, "\0\41\40binderbinderbinderbinderbinder12", 35);
+	hello_extension(&e, 41, list.bytes, list.len);
+	hello_finish(&e, 700, &whole);
+	check_cuts(&whole);
+	assert_int_equal(parse(whole.bytes, whole.len, &h), ES_TLS_DONE);
+	assert_int_equal(h.ticket_count, 3);
+	for (int i = 0; i < 3; i++) {
+		put_ticket(ticket, ES_TLS_TICKET_FRONT, i ? i + 2 : 1);
+		assert_memory_equal(h.ticket[i], ticket, ES_TLS_TICKET_FRONT);
+	}
+}
+
+static void test_many_tickets(void **state)
+{
+	struct hello e = {.len = 0}, list = {.len = 0}, whole;
+	struct es_tls_hello h;
+	uint8_t ticket[40];
+
+	(void)state;
+	hello_extension(&e, 35, "", 0); /* it has none, and would like one */
+	hello_number(&list, 9 * (2 + 40 + 4), 2);
+	for (int i = 0; i < 9; i++) {
+		put_ticket(ticket, 40, i);
+		hello_number(&list, 40, 2);
+		hello_put(&list, ticket, 40);
+		hello_number(&list, 0, 4);
+	}
+	hello_extension(&e, 41, list.bytes, list.len);
+	hello_finish(&e, 16384, &whole);
+	assert_int_equal(parse(whole.bytes, whole.len, &h), ES_TLS_DONE);
+	assert_int_equal(h.ticket_count, ES_TLS_TICKETS_MAX);
+	assert_int_equal(h.ticket[3][0], 3);
+}
+
 /* A long list is cut after a whole name. */
 static void test_long_alpn(void **state)
 {
@@ -231,7 +300,8 @@ int main(void)
 		cmocka_unit_test(test_every_cut),	 cmocka_unit_test(test_records),
 		cmocka_unit_test(test_more_behind),	 cmocka_unit_test(test_without),
 		cmocka_unit_test(test_wrong_extensions), cmocka_unit_test(test_wrong_message),
-		cmocka_unit_test(test_long_alpn),
+		cmocka_unit_test(test_long_alpn),	 cmocka_unit_test(test_tickets),
+		cmocka_unit_test(test_many_tickets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
