@@ -265,7 +265,8 @@ int es_keyfile_derive(EVP_KDF_CTX *kdf, const unsigned char secret[ES_SECRET_BYT
 	return EVP_KDF_derive(kdf, ret_key, len, params) > 0 ? 0 : -EIO;
 }
 
-static int derive(EVP_KDF_CTX *kdf, const unsigned char *secret, const char *info, struct es_sipkey *ret_key)
+int es_keyfile_derive_sipkey(EVP_KDF_CTX *kdf, const unsigned char secret[ES_SECRET_BYTES], const char *info,
+			     struct es_sipkey *ret_key)
 {
 	unsigned char out[16];
 	int r = es_keyfile_derive(kdf, secret, info, strlen(info), out, sizeof(out));
@@ -285,7 +286,7 @@ static int derive(EVP_KDF_CTX *kdf, const unsigned char *secret, const char *inf
 static int derive_seed(EVP_KDF_CTX *kdf, const unsigned char *secret, __u16 *ret_seed)
 {
 	struct es_sipkey key = {};
-	int r = derive(kdf, secret, "earshot ring jhash", &key);
+	int r = es_keyfile_derive_sipkey(kdf, secret, "earshot ring jhash", &key);
 	__u16 seed = (__u16)key.k0;
 
 	for (unsigned int shift = 16; !seed && shift < 64; shift += 16)
@@ -298,16 +299,21 @@ static int derive_seed(EVP_KDF_CTX *kdf, const unsigned char *secret, __u16 *ret
 static int derive_all(EVP_KDF_CTX *kdf, const struct es_keyfile *file, void *argument)
 {
 	struct es_keys *keys = argument;
-	int r = derive(kdf, file->ring, "earshot ring", &keys->ring);
+	int r = es_keyfile_derive_sipkey(kdf, file->ring, "earshot ring", &keys->ring);
 	unsigned int i;
 
 	if (!r)
 		r = derive_seed(kdf, file->ring, &keys->ring_seed);
 	for (i = 0; !r && i < file->count; i++) {
-		keys->key[i].id = file->key[i].id;
-		r = derive(kdf, file->key[i].secret, "earshot cookie", &keys->key[i].cookie);
+		const unsigned char *secret = file->key[i].secret;
+		struct es_key *key = &keys->key[i];
+
+		key->id = file->key[i].id;
+		r = es_keyfile_derive_sipkey(kdf, secret, "earshot cookie", &key->cookie);
 		if (!r)
-			r = derive(kdf, file->key[i].secret, "earshot handover", &keys->key[i].handover);
+			r = es_keyfile_derive_sipkey(kdf, secret, "earshot handover", &key->handover);
+		if (!r)
+			r = es_keyfile_derive_sipkey(kdf, secret, ES_KEYFILE_HOMES, &key->home);
 	}
 	keys->count = file->count;
 	return r;

@@ -23,6 +23,7 @@ struct es_key {
 	unsigned int id;
 	struct es_sipkey cookie;
 	struct es_sipkey handover;
+	struct es_sipkey home;
 };
 
 /*
@@ -39,10 +40,10 @@ struct es_keys {
 /**
  * es_keys_read() - read a key file and derive the keys of each use
  * The derivation is HKDF-SHA256 (RFC 5869) without salt; info is "earshot ring", "earshot cookie", "earshot
- * handover" or "earshot ring jhash", 16 bytes, k0 then k1, little endian. The ring's seed is taken from the
- * last of these: the lowest 16 bits of its k0 that are not all zero, or 1 if k0 is 0. Return: 0; -EPERM when
- * others than its owner may read the file or the owner is neither root nor we; -EINVAL for its content; or
- * the error of reading it. @err never holds key material.
+ * handover", "earshot tls homes" (http/tls_home.h) or "earshot ring jhash", 16 bytes, k0 then k1, little
+ * endian. The ring's seed is taken from the last of these: the lowest 16 bits of its k0 that are not all
+ * zero, or 1 if k0 is 0. Return: 0; -EPERM when others than its owner may read the file or the owner is
+ * neither root nor we; -EINVAL for its content; or the error of reading it. @err never holds key material.
  */
 int es_keys_read(const char *path, struct es_keys *ret_keys, struct es_conf_error *err);
 

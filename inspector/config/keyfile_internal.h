@@ -32,6 +32,12 @@ EVP_KDF_CTX *es_keyfile_kdf_new(void);
 int es_keyfile_derive(EVP_KDF_CTX *kdf, const unsigned char secret[ES_SECRET_BYTES], const void *info,
 		      size_t info_len, unsigned char *ret_key, size_t len);
 
+/* es_keyfile_derive_sipkey() - the same, 16 bytes: k0, then k1, little endian */
+int es_keyfile_derive_sipkey(EVP_KDF_CTX *kdf, const unsigned char secret[ES_SECRET_BYTES], const char *info,
+			     struct es_sipkey *ret_key);
+
+#define ES_KEYFILE_HOMES "earshot tls homes" /* the daemon has this key, and earshot-tls */
+
 int es_keyfile_read(const char *path, struct es_keyfile *ret_file, struct es_conf_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Derives the keys of TLS from the key file's lines, each use having its own. They are apart from struct
- * es_keys, so that the daemon has none of these and earshot-tls none of those.
+ * es_keys, so that the daemon has none of these and earshot-tls none of those, but for the key of homes.
  */
 #include "inspector/config/tls_keys.h"
 
@@ -31,6 +31,8 @@ static int derive_all(EVP_KDF_CTX *kdf, const struct es_keyfile *file, void *arg
 		if (!r)
 			r = es_keyfile_derive(kdf, secret, tickets, strlen(tickets), key->tickets,
 					      ES_TLS_KEY_BYTES);
+		if (!r)
+			r = es_keyfile_derive_sipkey(kdf, secret, ES_KEYFILE_HOMES, &key->home);
 	}
 	keys->count = file->count;
 	return r;

@@ -15,11 +15,13 @@
  * struct es_tls_key - of a `key` line
  * @handover: seals the state of connections that move (tls/record/sealed.h)
  * @tickets: es_tls_ticket_key() makes each day's key from it
+ * @home: hides the home in a ticket (http/tls_home.h), as the daemon's does (struct es_key)
  */
 struct es_tls_key {
 	unsigned int id;
 	unsigned char handover[ES_TLS_KEY_BYTES];
 	unsigned char tickets[ES_TLS_KEY_BYTES];
+	struct es_sipkey home;
 };
 
 /* struct es_tls_keys - @key[0] makes, all @count are taken */
@@ -30,7 +32,8 @@ struct es_tls_keys {
 
 /**
  * es_tls_keys_read() - read a key file, and derive these keys
- * As es_keys_read(), with info "earshot tls handover" and "earshot tls tickets", 32 bytes each.
+ * As es_keys_read(), with info "earshot tls handover" and "earshot tls tickets", 32 bytes each, and
+ * "earshot tls homes".
  */
 int es_tls_keys_read(const char *path, struct es_tls_keys *ret_keys, struct es_conf_error *err);
 

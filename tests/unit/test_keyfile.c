@@ -78,9 +78,11 @@ static void test_golden(void **state)
 	assert_int_equal(keys.key[0].id, 4294967295U);
 	assert_key(&keys.key[0].cookie, 0x7bceab14faeb8bf6ULL, 0xcf2f11080c2b15ffULL);
 	assert_key(&keys.key[0].handover, 0x3d7a8877a6873c64ULL, 0x6faa58c964af0c55ULL);
+	assert_key(&keys.key[0].home, 0x453047707cd23ad4ULL, 0x35e177decbc995edULL);
 	assert_int_equal(keys.key[1].id, 7);
 	assert_key(&keys.key[1].cookie, 0x188fd6f758f9b695ULL, 0x76389c26d3a151bcULL);
 	assert_key(&keys.key[1].handover, 0xffbe6c6eb0c3f52fULL, 0x8d423a9a59640a9fULL);
+	assert_key(&keys.key[1].home, 0x1982f7e78e726a71ULL, 0x7c23d3480978c5f2ULL);
 	es_keys_wipe(&keys);
 	assert_key(&keys.ring, 0, 0);
 }
@@ -110,7 +112,9 @@ static void test_golden_tls(void **state)
 		   "ee60d0895a037f2fa6253acd6842fe2978a8dfb45bcaa9e8ec4771d36f888c2b");
 	assert_hex(keys.key[0].tickets, 32,
 		   "78fe2c5384d6771ae94164a67857f015751910189f60a4e4424c8038f05e26fb");
+	assert_key(&keys.key[0].home, 0x453047707cd23ad4ULL, 0x35e177decbc995edULL);
 	assert_int_equal(keys.key[1].id, 7);
+	assert_key(&keys.key[1].home, 0x1982f7e78e726a71ULL, 0x7c23d3480978c5f2ULL);
 	assert_hex(keys.key[1].handover, 32,
 		   "a6496a04f42b5aa7306c504cabe4be637c51d656acae9e36b8b01a6ee2b8b7d6");
 	assert_hex(keys.key[1].tickets, 32,

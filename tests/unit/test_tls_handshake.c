@@ -9,6 +9,7 @@
 #include "tls/handshake/internal.h"
 
 #define REQUEST "GET / HTTP/1.1\r\nHost: www.a.example\r\n\r\n"
+#define HOME	7
 
 static struct pair root, rsa, p256, ed25519, client;
 
@@ -66,7 +67,7 @@ static struct es_tls_context *context_new(int has_client, unsigned int tickets, 
 
 	if (es_tls_context_new(&settings, &context, &err))
 		fail_msg("%s", err.text);
-	es_tls_context_tickets(context, &keys, 7);
+	es_tls_context_tickets(context, &keys, HOME);
 	es_tls_context_ticket_count(context, tickets);
 	return context;
 }
@@ -88,7 +89,7 @@ static void check_state(const struct world *w, const struct wish *wish, int is_r
 	assert_int_equal(es_tls_handshake_resumed(w->handshake, &home), is_resumed);
 	assert_int_equal(SSL_session_reused(w->client), is_resumed);
 	if (is_resumed)
-		assert_int_equal(home, 7);
+		assert_int_equal(home, HOME);
 	assert_int_equal(es_tls_handshake_text_max(w->handshake), 16384);
 }
 
@@ -106,6 +107,7 @@ static void shake_twice(struct world *w, struct wish *wish, unsigned int tickets
 		if (is_resumed && !w->session)
 			break;
 		wish->session = is_resumed ? w->session : NULL;
+		w->home = HOME;
 		shake(w, wish);
 		go_on(w, REQUEST);
 		check_state(w, wish, is_resumed);

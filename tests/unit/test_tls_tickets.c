@@ -6,13 +6,20 @@
 #include "tls_world.h"
 #include "inspector/base/clock.h"
 #include "inspector/base/wall.h"
+#include "inspector/http/tls_home.h"
 #include "tls/handshake/internal.h"
 #include "tls/handshake/ticket_keys.h"
 
 #define DAY 20785
 
-static const struct es_tls_keys cluster = {.count = 2,
-					   .key = {{.id = 2, .tickets = {2}}, {.id = 1, .tickets = {1}}}};
+static const struct es_tls_keys cluster = {
+	.count = 2,
+	.key = {{.id = 2, .tickets = {2}, .home = {2, 2}}, {.id = 1, .tickets = {1}, .home = {1, 1}}},
+};
+static const struct es_tls_keys before = {
+	.count = 2,
+	.key = {{.id = 2, .tickets = {2}, .home = {9, 9}}, {.id = 1, .tickets = {1}, .home = {8, 8}}},
+};
 static struct pair root, p256, client, other_root;
 
 static int make_files(void **state)
@@ -55,6 +62,8 @@ struct node {
 	int must;
 	SSL_CTX_generate_session_ticket_fn note;
 };
+
+static const uint8_t *named; /* the home for tickets of TLS 1.3; NULL: the node itself */
 
 static void keys_of(const struct node *node, struct es_tls_ticket_keys *keys)
 {
@@ -101,6 +110,7 @@ static int visit(struct world *w, const struct node *node, struct wish *wish, ui
 	int is_resumed;
 
 	w->context = context_of(node);
+	w->home = named ? *named : node->home;
 	wish->request = "GET /";
 	wish->session = w->session;
 	if (w->session)
@@ -148,6 +158,61 @@ static int is_taken(const struct node *from, const struct node *to, const struct
 }
 
 static const struct wish nothing;
+
+/* The home in the client's ticket, as the daemon reads it with the key of a line; -1: none. */
+static int home_of(const struct world *w, const struct es_sipkey *key)
+{
+	return es_tls_home_get(key, key_name(w));
+}
+
+/* The ticket of TLS 1.3 names whom it is told, that of TLS 1.2 the node of the handshake. */
+static void test_home(void **state)
+{
+	static struct world w;
+
+	(void)state;
+	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++)
+		for (uint8_t home = 0; home < 40; home += 13) {
+			struct node node = {.keys = &cluster, .service = "web", .day = DAY, .home = 5};
+			struct wish wish = {.version = version};
+			uint8_t got = 0;
+
+			for (int i = 0; i < 3; i++) {
+				int is_1_3 = version == TLS1_3_VERSION;
+
+				named = &home;
+				assert_int_equal(visit(&w, &node, &wish, &got), i > 0);
+				named = NULL;
+				if (i)
+					assert_int_equal(got, is_1_3 ? home : 5);
+				assert_int_equal(home_of(&w, &cluster.key[0].home), is_1_3 ? home : 5);
+				assert_int_equal(home_of(&w, &cluster.key[1].home), -1);
+			}
+			forget_session(&w);
+		}
+}
+
+/* A node of before has random bytes there, as one with another key would: both take each other's tickets. */
+static void test_no_home(void **state)
+{
+	static struct world w;
+
+	(void)state;
+	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+		struct node node = {.keys = &cluster, .service = "web", .day = DAY, .home = 5}, old = node;
+		struct wish wish = {.version = version};
+		uint8_t home = 0;
+
+		old.keys = &before;
+		assert_int_equal(visit(&w, &old, &wish, &home), 0);
+		assert_int_equal(home_of(&w, &cluster.key[0].home), -1);
+		assert_int_equal(visit(&w, &node, &wish, &home), 1);
+		forget_session(&w);
+		assert_int_equal(visit(&w, &node, &wish, &home), 0);
+		assert_int_equal(visit(&w, &old, &wish, &home), 1);
+		forget_session(&w);
+	}
+}
 
 static void test_other_node(void **state)
 {
@@ -364,6 +429,7 @@ static void test_no_keys(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_home),	      cmocka_unit_test(test_no_home),
 		cmocka_unit_test(test_other_node),    cmocka_unit_test(test_days),
 		cmocka_unit_test(test_renewal),	      cmocka_unit_test(test_rotation),
 		cmocka_unit_test(test_names),	      cmocka_unit_test(test_clients),

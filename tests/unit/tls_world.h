@@ -38,6 +38,7 @@ struct wish {
  * struct world - the two
  * @chunk: bytes of the client that the handshake gets at once; 0: all that there are
  * @session: the client's last ticket; @tickets: how many it got
+ * @home: that its tickets of TLS 1.3 shall name
  * @rest: what the client has sent after the handshake
  */
 struct world {
@@ -49,6 +50,7 @@ struct world {
 	size_t chunk;
 	SSL_SESSION *session;
 	unsigned int tickets;
+	uint8_t home;
 	struct es_tls_state state;
 	uint8_t rest[BYTES_MAX];
 	size_t rest_len;
@@ -137,9 +139,22 @@ static inline size_t to_client(struct world *w)
 	return all;
 }
 
+/* Records that are made from the state later have the numbers after the tickets'. */
+static inline void give_tickets(struct world *w)
+{
+	struct es_tls_state before, after;
+	int count;
+
+	assert_int_equal(es_tls_handshake_state(w->handshake, &before), 0);
+	count = es_tls_handshake_tickets(w->handshake, w->home, before.server.number);
+	assert_true(count >= 0);
+	assert_int_equal(es_tls_handshake_state(w->handshake, &after), 0);
+	assert_int_equal(after.server.number, before.server.number + (unsigned int)count);
+}
+
 static inline void shake(struct world *w, const struct wish *wish)
 {
-	int is_asked = 0;
+	int is_asked = 0, is_given = 0;
 	size_t moved;
 
 	ERR_clear_error();
@@ -155,6 +170,10 @@ static inline void shake(struct world *w, const struct wish *wish)
 			is_asked = 1;
 		}
 		moved = to_server(w);
+		if (w->progress == ES_TLS_SHAKEN && !is_given) {
+			give_tickets(w);
+			is_given = 1;
+		}
 		moved += to_client(w);
 	} while (moved);
 }

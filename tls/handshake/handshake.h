@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "inspector/base/error.h"
+#include "kmod/core/siphash.h"
 #include "tls/record/state.h"
 
 /**
@@ -55,6 +56,7 @@ struct es_tls_ticket_keys {
 	uint8_t name[ES_TLS_TICKET_KEYS_MAX][16];
 	uint8_t aes[ES_TLS_TICKET_KEYS_MAX][32];
 	uint8_t mac[ES_TLS_TICKET_KEYS_MAX][32];
+	struct es_sipkey home[ES_TLS_TICKET_KEYS_MAX];
 };
 
 struct es_tls_context;
@@ -70,12 +72,12 @@ void es_tls_context_free(struct es_tls_context **context);
 
 /**
  * es_tls_context_tickets() - the keys from now on; until then there are no tickets
- * @home: this node's number, which its tickets name
+ * @home: this node's number, which the tickets of TLS 1.2 name: they are part of the handshake
  */
 void es_tls_context_tickets(struct es_tls_context *context, const struct es_tls_ticket_keys *keys,
 			    uint8_t home);
 
-/* es_tls_context_ticket_count() - so many are given after a full handshake of TLS 1.3; 2 until then */
+/* es_tls_context_ticket_count() - so many are made after a full handshake of TLS 1.3; 2 until then */
 void es_tls_context_ticket_count(struct es_tls_context *context, unsigned int count);
 
 struct es_tls_handshake;
@@ -112,6 +114,15 @@ void es_tls_handshake_sent(struct es_tls_handshake *handshake, size_t len);
  * told the secrets, or what it has sent.
  */
 int es_tls_handshake_state(struct es_tls_handshake *handshake, struct es_tls_state *ret_state);
+
+/**
+ * es_tls_handshake_tickets() - in TLS 1.3, after ES_TLS_SHAKEN: make the client's tickets, which name @home
+ * They are pending then, and come before all that is made from the state.
+ * @number: of the server's next record, as the state has it, from which nothing was made yet
+ * Returns how many records they are, 0 in TLS 1.2, or without keys; -EPROTO: it is not known how many records
+ * OpenSSL has made, so the connection must end.
+ */
+int es_tls_handshake_tickets(struct es_tls_handshake *handshake, uint8_t home, uint64_t number);
 
 /**
  * es_tls_handshake_text_max() - no record may have more bytes of text: ES_TLS_TEXT_MAX, or fewer, which the

@@ -44,7 +44,7 @@ struct es_tls_context {
  * @client, @server: their secrets in TLS 1.3; and in both versions how many records each has protected with
  * what is no longer the handshake's
  * @sent_told, @sent_seen: records for the client, as OpenSSL tells and as they stand in its bytes
- * @home: from the ticket; @name: in lower case
+ * @home: from the client's ticket; @named: for its next ones; @name: in lower case
  */
 struct es_tls_handshake {
 	struct es_tls_context *context;
@@ -74,12 +74,20 @@ struct es_tls_handshake {
 	int has_client_secret;
 	int has_server_secret;
 	uint8_t home;
+	uint8_t named;
 	char name[ES_TLS_NAME_SIZE];
 };
 
 static inline struct es_tls_handshake *es_tls_handshake_of(const SSL *ssl)
 {
 	return SSL_get_app_data(ssl);
+}
+
+/* es_tls_records_agree() - have as many records left whole as OpenSSL tells? */
+static inline int es_tls_records_agree(const struct es_tls_handshake *handshake)
+{
+	return handshake->sent_told == handshake->sent_seen && !handshake->sent_header_len &&
+	       !handshake->sent_body_left;
 }
 
 /* The context of a handshake; the last one to let go frees it. */

@@ -173,8 +173,7 @@ int es_tls_handshake_state(struct es_tls_handshake *handshake, struct es_tls_sta
 	int r;
 
 	/* a number that is wrong would use a nonce twice */
-	if (handshake->progress != ES_TLS_SHAKEN || handshake->sent_told != handshake->sent_seen ||
-	    handshake->sent_header_len || handshake->sent_body_left)
+	if (handshake->progress != ES_TLS_SHAKEN || !es_tls_records_agree(handshake))
 		return -EPROTO;
 	state.suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(handshake->ssl));
 	state.alpn = (uint8_t)alpn_of(handshake->ssl);

@@ -17,6 +17,7 @@ static int add(const struct es_tls_key *key, const char *service, unsigned long 
 	memcpy(keys->name[at], bytes, 16);
 	memcpy(keys->aes[at], bytes + 16, 32);
 	memcpy(keys->mac[at], bytes + 48, 32);
+	keys->home[at] = key->home;
 	OPENSSL_cleanse(bytes, sizeof(bytes));
 	return r;
 }

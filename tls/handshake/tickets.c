@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Tickets (RFC 5077 section 4, as OpenSSL makes them: AES-256-CBC, then HMAC-SHA256) under keys that all
- * nodes have. In each stands what this project adds: a version, the home and the server's name.
+ * nodes have. In each stands what this project adds: a version, the home and the server's name; and the home
+ * once more where the daemon reads it (http/tls_home.h).
  */
+#include <errno.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
 #include <string.h>
 
 #include "inspector/base/wall.h"
+#include "inspector/http/tls_home.h"
 #include "tls/handshake/internal.h"
 
 #define LAYOUT	    1
@@ -28,7 +32,7 @@ static int make_note(const struct es_tls_handshake *handshake, struct note *note
 	uint8_t digest[EVP_MAX_MD_SIZE];
 
 	note->layout = LAYOUT;
-	note->home = handshake->context->home;
+	note->home = handshake->named;
 	if (!EVP_Digest(handshake->name, strlen(handshake->name), digest, NULL, EVP_sha256(), NULL))
 		return -1;
 	memcpy(note->name_digest, digest, NAME_DIGEST);
@@ -108,8 +112,9 @@ static int use_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_
 		if (!keys->count)
 			return 0;
 		memcpy(name, keys->name[0], sizeof(keys->name[0]));
-		if (RAND_bytes(iv, 16) <= 0)
+		if (RAND_bytes(iv, ES_TLS_TICKET_RANDOM) <= 0)
 			return -1;
+		es_tls_home_put(&keys->home[0], name, es_tls_handshake_of(ssl)->named, iv);
 		return prepare(context, 0, iv, cipher, mac, 1) ? 1 : -1;
 	}
 	for (unsigned int i = 0; i < keys->count; i++)
@@ -133,7 +138,31 @@ void es_tls_tickets_begin(struct es_tls_handshake *handshake)
 
 	if (!context->tickets.count)
 		SSL_set_options(handshake->ssl, SSL_OP_NO_TICKET);
-	SSL_set_num_tickets(handshake->ssl, context->tickets.count ? context->ticket_count : 0);
+	SSL_set_num_tickets(handshake->ssl, 0); /* es_tls_handshake_tickets() */
+	handshake->named = context->home;
+}
+
+int es_tls_handshake_tickets(struct es_tls_handshake *handshake, uint8_t home, uint64_t number)
+{
+	const struct es_tls_context *context = handshake->context;
+	unsigned int count = SSL_session_reused(handshake->ssl) ? 1 : context->ticket_count;
+
+	if (handshake->progress != ES_TLS_SHAKEN || SSL_version(handshake->ssl) != ES_TLS_1_3 ||
+	    !context->tickets.count)
+		return 0;
+	if (handshake->server.number != number)
+		return -EPROTO;
+	handshake->named = home;
+	for (unsigned int i = 0; i < count; i++)
+		if (!SSL_new_session_ticket(handshake->ssl))
+			return -EPROTO;
+	ERR_clear_error();
+	if (count && SSL_do_handshake(handshake->ssl) != 1)
+		handshake->progress = ES_TLS_SHAKE_BAD;
+	ERR_clear_error();
+	if (handshake->progress != ES_TLS_SHAKEN || !es_tls_records_agree(handshake))
+		return -EPROTO;
+	return (int)(handshake->server.number - number);
 }
 
 void es_tls_context_tickets(struct es_tls_context *context, const struct es_tls_ticket_keys *keys,

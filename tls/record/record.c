@@ -103,6 +103,14 @@ void es_tls_records_state(const struct es_tls_records *records, struct es_tls_st
 	ret_state->server = records->server.half;
 }
 
+void es_tls_records_pass(struct es_tls_records *records, int count)
+{
+	if (count < 0)
+		records->over = "records that nobody has counted";
+	else
+		records->server.half.number += (unsigned int)count;
+}
+
 static int is_1_3(const struct es_tls_records *records)
 {
 	return records->about.version == ES_TLS_1_3;

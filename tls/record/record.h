@@ -75,6 +75,12 @@ int es_tls_records_is_used_up(const struct es_tls_records *records);
  */
 void es_tls_records_state(const struct es_tls_records *records, struct es_tls_state *ret_state);
 
+/**
+ * es_tls_records_pass() - somebody else has protected the server's next @count records
+ * Only before anything is written here. Negative: nobody knows how many, and nothing will be written.
+ */
+void es_tls_records_pass(struct es_tls_records *records, int count);
+
 enum es_tls_event {
 	ES_TLS_EVENT_MORE,  /* @used is 0: no whole record is here yet */
 	ES_TLS_EVENT_TEXT,  /* application data, which may be empty */

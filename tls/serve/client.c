@@ -244,14 +244,14 @@ static void shaken(struct es_client *c)
 	es_serve_count(c->serve->counters, ES_SERVE_handshakes);
 	if (es_tls_handshake_resumed(c->handshake, &home))
 		es_serve_count(c->serve->counters, ES_SERVE_handshakes_resumed);
-	if (state.version == ES_TLS_1_3 && es_buffer_len(&c->out) &&
-	    es_buffer_len(&c->out) <= ES_CLIENT_HELD_MAX) {
+	c->text_max = es_tls_handshake_text_max(c->handshake);
+	if (state.version == ES_TLS_1_3) {
 		c->is_holding = 1;
 		ev_timer_set(&c->soon, HOLD_S, 0.0);
 		ev_timer_start(c->serve->loop, &c->soon);
+	} else {
+		es_tls_handshake_free(&c->handshake);
 	}
-	c->text_max = es_tls_handshake_text_max(c->handshake);
-	es_tls_handshake_free(&c->handshake);
 	open_with(c, &state);
 }
 
@@ -341,6 +341,9 @@ static int say(struct es_client *c, const uint8_t *bytes, size_t len)
 /* The record was no text: an alert, or about keys. */
 static void has_none(struct es_client *c, const struct es_tls_got *got)
 {
+	/* The answer has the number that a ticket would have had. */
+	if (got->reply_len)
+		es_tls_handshake_free(&c->handshake);
 	c->decoded += got->used;
 	if (!es_buffer_len(&c->text))
 		forget(c);
@@ -453,8 +456,8 @@ long es_client_pack(struct es_client *c, const char *node, uint8_t ret_pack[ES_C
 	int rc;
 
 	/* The state does not tell of the client's wish for shorter records. */
-	if (c->text_max < ES_TLS_TEXT_MAX || !c->is_kept || es_client_is_used_up(c) ||
-	    es_buffer_len(&c->in) > SEALED_ROOM || c->start_taken > UINT16_MAX)
+	if (c->text_max < ES_TLS_TEXT_MAX || !c->is_kept || held > ES_CLIENT_HELD_MAX ||
+	    es_client_is_used_up(c) || es_buffer_len(&c->in) > SEALED_ROOM || c->start_taken > UINT16_MAX)
 		return -EMSGSIZE;
 	es_tls_records_state(c->records, &now);
 	state = c->start;
@@ -569,8 +572,27 @@ int es_client_is_used_up(const struct es_client *c)
 	return c->offload && (es_tls_records_is_used_up(c->records) || es_offload_is_late(c->offload));
 }
 
+void es_client_name_home(struct es_client *c, unsigned int home)
+{
+	struct es_tls_state state;
+	int count;
+
+	if (!c->handshake || c->phase != ES_CLIENT_OPEN)
+		return;
+	es_tls_records_state(c->records, &state);
+	count = es_tls_handshake_tickets(c->handshake, (uint8_t)home, state.server.number);
+	es_tls_state_wipe(&state);
+	es_tls_records_pass(c->records, count);
+	if (count < 0)
+		break_off(c, "tickets that nobody has counted");
+	else
+		queue_handshake(c);
+	es_tls_handshake_free(&c->handshake);
+}
+
 void es_client_release(struct es_client *c)
 {
+	es_client_name_home(c, c->serve->self_number);
 	if (c->is_holding)
 		ev_timer_stop(c->serve->loop, &c->soon);
 	c->is_holding = 0;

@@ -66,7 +66,7 @@ struct es_client {
 	int is_drained; /* the kernel has had no more bytes: until it tells of some, it is not asked */
 	int is_fin;	/* the client has closed its side of TCP */
 	int is_shut;	/* this side is closed */
-	int is_holding; /* @out waits for es_client_release() */
+	int is_holding; /* @out, and @handshake's tickets, wait for es_client_release() */
 	int is_unwritable;
 	int is_not_offloaded;	      /* the kernel has refused it */
 	unsigned long long leaves_ns; /* of ES_CLIENT_LEAVES: until then it may go on sending */
@@ -134,6 +134,12 @@ size_t es_client_kept(const struct es_client *client, const uint8_t **ret_bytes)
  * likes, and until it has, its first request could not move; with a response they cost no packet, either.
  */
 void es_client_release(struct es_client *client);
+
+/*
+ * es_client_name_home() - the node that serves the first request is number @home: tickets that are held back
+ * name it. Otherwise they name this one.
+ */
+void es_client_name_home(struct es_client *client, unsigned int home);
 
 /* es_client_is_settled() - has the client acknowledged all that it was sent? */
 int es_client_is_settled(const struct es_client *client);

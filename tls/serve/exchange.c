@@ -235,6 +235,16 @@ static enum step settle(struct es_exchange *x)
 
 /* --- asking where to */
 
+/* The tickets say where the client's next connection shall begin. */
+static void name_home(struct es_exchange *x)
+{
+	const struct es_conf *conf = x->serve->conf;
+
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		if (!strcmp(conf->nodes[i].name, x->node))
+			es_client_name_home(&x->client, i);
+}
+
 static enum step decided(struct es_exchange *x, const struct es_ask_answer *answer, const uint8_t *body,
 			 size_t len)
 {
@@ -243,6 +253,7 @@ static enum step decided(struct es_exchange *x, const struct es_ask_answer *answ
 		if (!strcmp(answer->node, x->serve->self))
 			return serve(x);
 		memcpy(x->node, answer->node, sizeof(x->node));
+		name_home(x);
 		x->tries = 0;
 		x->settle_until_ns = es_clock_now_ns() + settle_ns(&x->client);
 		x->phase = SETTLES;

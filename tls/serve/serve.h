@@ -59,7 +59,7 @@ struct es_serve_service {
 
 /**
  * struct es_serve - of a worker
- * @self: this node's name
+ * @conf: the configuration; @self: this node's name, @self_number: where it is there
  * @seal: the keys of sealed states; @taken: those that were opened lately, on this node
  * @handover: path of the daemon's socket for handovers
  * @clients: how many there are; @is_ending: no further request is waited for
@@ -68,7 +68,9 @@ struct es_serve_service {
  */
 struct es_serve {
 	struct ev_loop *loop;
+	const struct es_conf *conf;
 	const char *self;
+	unsigned int self_number;
 	const struct es_tls_seal_keys *seal;
 	struct es_tls_taken *taken;
 	struct es_serve_counters *counters;

@@ -202,7 +202,9 @@ int es_worker_run(const struct es_worker_params *params)
 		return EXIT_FAILURE;
 	w->params = params;
 	w->serve.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+	w->serve.conf = params->settings->conf;
 	w->serve.self = es_settings_self(params->settings);
+	w->serve.self_number = params->settings->self;
 	w->serve.seal = &params->settings->seal;
 	w->serve.taken = params->taken;
 	w->serve.counters = params->counters;
