@@ -312,11 +312,18 @@ enum es_conf_tell {
 	ES_CONF_TELL_NOTHING,
 };
 
+/* The node to which a client that resumes a session comes first: its ticket's, or the ring's. */
+enum es_conf_resume {
+	ES_CONF_RESUME_RING,
+	ES_CONF_RESUME_HOME,
+};
+
 /**
  * struct es_conf_tls - the section tls { }: earshot-tls ends the service's TLS
  * @line: 0: there is no such section, and nothing else here counts
  * @inspect: which requests earshot-tls reads, as the file says. The service's own @inspect is what the
- * datapath does, which sees ciphertext: never (es_conf_service_reads())
+ * datapath does, which sees ciphertext (es_conf_service_reads()): first, where it has a ClientHello read for
+ * the home in its ticket (@resume), else never
  * @certificate, @key: so many as @certificate_count; and so many @ocsp, or none
  * @minimum: as the protocol has it, 0x0303 or 0x0304
  * @ciphers, @suites: "": Mozilla's intermediate ones
@@ -329,6 +336,7 @@ enum es_conf_tell {
 struct es_conf_tls {
 	int line;
 	enum es_inspect inspect;
+	enum es_conf_resume resume;
 	unsigned int certificate_count;
 	char certificate[ES_CONF_CERTIFICATES_MAX][ES_CONF_PATH_SIZE];
 	char key[ES_CONF_CERTIFICATES_MAX][ES_CONF_PATH_SIZE];

@@ -8,6 +8,12 @@ static const struct es_conf_choice versions[] = {
 	{NULL, 0},
 };
 
+static const struct es_conf_choice resumes[] = {
+	{"home", ES_CONF_RESUME_HOME},
+	{"ring", ES_CONF_RESUME_RING},
+	{NULL, 0},
+};
+
 static const struct es_conf_choice tells[] = {
 	{"x-forwarded", ES_CONF_TELL_X_FORWARDED},
 	{"forwarded", ES_CONF_TELL_FORWARDED},
@@ -116,6 +122,13 @@ const struct es_conf_key es_conf_tls_keys[] = {
 	 * less CPU. _off_: *earshot-tls* does.
 	 */
 	CHOICE(tls, ktls, OWN, "auto", ktls),
+
+	/*
+	 * Where a client goes that resumes a session. _home_: to the node that served the session, if that
+	 * can take it: its ticket names it, and the daemon reads the first bytes of each connection for that.
+	 * _ring_: to the ring's, as each new client. With *inspect* = _never_ or *policy* = _ring_ always so.
+	 */
+	CHOICE(tls, resume, OWN, "home", resumes),
 
 	/* How many processes do the work. */
 	NUMBER(tls, workers, OWN, "0", 1, 256, NULL, "one for each CPU"),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Checks a service's tls { } once the section is read, and says what the datapath makes of such a service: it
- * sees ciphertext, so it gives each connection to the ring's node, where earshot-tls listens on the service's
- * address and port, accepts it and reads its requests. That also is the server to which earshot-tls of
- * another node hands connections over.
+ * Checks a service's tls { } once the section is read, and says what the datapath makes of such a service:
+ * it sees ciphertext, so it gives each connection to the ring's node, or to the home in the client's
+ * ticket, where earshot-tls listens on the service's address and port, accepts it and reads its requests.
+ * That also is the server to which earshot-tls of another node hands connections over.
  */
 #include <stdio.h>
 #include <string.h>
@@ -116,7 +116,9 @@ void es_conf_check_tls(struct es_conf_parse *p, unsigned int i)
 	check_by_hand(p, i);
 	service->tls.line = lines->open;
 	service->tls.inspect = service->inspect;
-	service->inspect = ES_INSPECT_NEVER;
+	service->inspect = service->tls.resume == ES_CONF_RESUME_HOME && service->inspect != ES_INSPECT_NEVER
+				   ? ES_INSPECT_FIRST
+				   : ES_INSPECT_NEVER;
 	service->server_port = service->port;
 	service->server_address = service->address;
 	service->server_address6 = service->address6;

@@ -122,6 +122,10 @@ int es_inspect_is_overtaken(struct es_inspector *in, enum es_record_flow flow, _
 void es_inspect_describe(struct es_inspector *in, unsigned int service, struct es_request_view *request,
 			 const struct es_http_head *head, const char *text, size_t len);
 
+/* es_inspect_route_hello() - as es_inspect_route(), for the first bytes of a service with tls { } */
+int es_inspect_route_hello(struct es_inspector *in, unsigned int service, struct es_request_view *request,
+			   struct es_rejection *ret_rejection);
+
 /**
  * es_inspect_route() - ask rules, plugins and policy, and count what kind of request it was
  * Returns the node, -1 for none, ES_ROUTE_REJECT or ES_ROUTE_MORE, each with @ret_rejection.

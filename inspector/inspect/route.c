@@ -412,7 +412,9 @@ int es_route_again(struct es_router *router, unsigned int service, struct es_req
 
 int es_route_is_layer4(const struct es_cluster *cluster, unsigned int service)
 {
-	return cluster->conf->services[service].tls.line || !es_route_reads(cluster, service);
+	const struct es_conf_service *conf = &cluster->conf->services[service];
+
+	return (conf->tls.line && conf->inspect == ES_INSPECT_NEVER) || !es_route_reads(cluster, service);
 }
 
 void es_route_weigh(struct es_router *router, unsigned int service, struct es_request_view *request,
@@ -429,6 +431,12 @@ void es_route_weigh(struct es_router *router, unsigned int service, struct es_re
 int es_route_layer4(struct es_router *router, unsigned int service, const struct es_request_view *request,
 		    unsigned long long now_ns, struct es_explain *explain)
 {
+	return es_route_home(router, service, request, -1, now_ns, explain);
+}
+
+int es_route_home(struct es_router *router, unsigned int service, const struct es_request_view *request,
+		  int home, unsigned long long now_ns, struct es_explain *explain)
+{
 	struct es_cluster_view view;
 	int node;
 
@@ -436,7 +444,11 @@ int es_route_layer4(struct es_router *router, unsigned int service, const struct
 	view.explain = explain;
 	es_explain_rank(&router->cluster->conf->services[service], &view);
 	node = es_rules_layer4(router->rules, service, request, &view);
-	return node == ES_RULES_PASS ? es_policy_fallback(request, &view) : node;
+	if (node != ES_RULES_PASS)
+		return node;
+	return home >= 0 && es_view_is_target(request, &view, (unsigned int)home)
+		       ? home
+		       : es_policy_fallback(request, &view);
 }
 
 int es_route_fallback(struct es_router *router, unsigned int service, const struct es_request_view *request,

@@ -83,7 +83,8 @@ void es_route_weigh(struct es_router *router, unsigned int service, struct es_re
 
 /**
  * es_route_is_layer4() - does nobody read the packets that clients send to @service? Neither its policy nor a
- * plugin wants to, or there is but ciphertext in them: then es_route() says where requests go all the same.
+ * plugin wants to, or there is but ciphertext in them, and not even a ClientHello is wanted: then es_route()
+ * says where requests go all the same.
  */
 int es_route_is_layer4(const struct es_cluster *cluster, unsigned int service);
 
@@ -93,6 +94,13 @@ int es_route_is_layer4(const struct es_cluster *cluster, unsigned int service);
  */
 int es_route_layer4(struct es_router *router, unsigned int service, const struct es_request_view *request,
 		    unsigned long long now_ns, struct es_explain *explain);
+
+/**
+ * es_route_home() - the node for a ClientHello whose ticket names @home, -1 for none
+ * As es_route_layer4(), but @home comes before the connection's own place on the ring, if it is a target.
+ */
+int es_route_home(struct es_router *router, unsigned int service, const struct es_request_view *request,
+		  int home, unsigned long long now_ns, struct es_explain *explain);
 
 /**
  * es_route_fallback() - es_policy_fallback() instead of the policy; for a service that does not exist any

@@ -19,6 +19,9 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 	enum es_http_result result = request->head->result;
 	int target = request->current;
 
+	/* A process that asks about what it has decrypted has the connection. */
+	if (target < 0 && in->cluster->conf->services[service].tls.line)
+		return es_inspect_route_hello(in, service, request, ret_rejection);
 	/* A connection that carries anything but HTTP/1.x stays with the node that it has. */
 	if (target < 0 || result == ES_HTTP_DONE || result == ES_HTTP_AMBIGUOUS)
 		target = es_route(&in->router, service, request, in->now_ns, NULL, ret_rejection);

@@ -82,11 +82,19 @@ void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *o
 	es_inspect_trace_put(in, &entry);
 }
 
+/* Is it a ClientHello? The requests behind it are asked about, and counted then (asked.c). */
+static int es_inspect_is_hello(const struct es_inspector *in, const struct es_handover_order *order)
+{
+	return order->service < in->cluster->conf->service_count &&
+	       in->cluster->conf->services[order->service].tls.line;
+}
+
 static void es_inspect_tally_count(struct es_inspector *in, const struct es_handover_order *order,
 				   unsigned int target, enum es_tally_decision decision,
 				   unsigned long long decided_ns)
 {
-	es_tally_decided(in->tally, order->service, target, decision);
+	if (!es_inspect_is_hello(in, order))
+		es_tally_decided(in->tally, order->service, target, decision);
 	if (target == in->cluster->self)
 		return;
 	es_tally_handed(in->tally, order->service, target, ES_TALLY_sent);
@@ -107,7 +115,7 @@ void es_inspect_tally(struct es_inspector *in, const struct es_ip_packet *packet
 	};
 
 	es_inspect_tally_count(in, order, target, decision, decided_ns);
-	if (in->traces || in->log)
+	if ((in->traces || in->log) && !es_inspect_is_hello(in, order))
 		es_inspect_trace(in, order, &subject);
 }
 
@@ -124,7 +132,7 @@ void es_inspect_tally_gathered(struct es_inspector *in, const struct es_gather *
 	struct es_ip_packet packet;
 
 	es_inspect_tally_count(in, &g->order, target, decision, decided_ns);
-	if ((!in->traces && !in->log) || !g->count ||
+	if ((!in->traces && !in->log) || !g->count || es_inspect_is_hello(in, &g->order) ||
 	    es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
 		return;
 	subject.flow = &packet.flow;

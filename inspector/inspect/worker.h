@@ -88,7 +88,9 @@ struct es_worker;
 	X(ask_unread, "of these, requests without a whole head, which are served here")                      \
 	X(ask_taken, "requests that such a program serves here as another node has decided")                 \
 	X(ask_bad, "messages of such programs that are malformed: their sockets are closed")                 \
-	X(ask_slow, "sockets of such programs that were closed, as they do not take their answers")
+	X(ask_slow, "sockets of such programs that were closed, as they do not take their answers")          \
+	X(home_taken, "TLS connections given to the node that their ticket names")                           \
+	X(home_left, "TLS connections whose ticket names a node that takes none now: routed by the ring")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,

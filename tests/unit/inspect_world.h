@@ -184,12 +184,13 @@ static void ip_header(const struct es_flow *flow, size_t len, uint8_t *bytes)
 	memcpy(bytes + 24, &flow->service, 16);
 }
 
-static struct es_record segment(unsigned int number, uint32_t at, const char *text, uint8_t *bytes)
+static struct es_record segment_of(unsigned int number, uint32_t at, const void *text, size_t len,
+				   uint8_t *bytes)
 {
 	struct es_flow flow = flow_of(number);
 	struct es_record record = {
 		.flow_hash = hash_of(number),
-		.len = (__u32)(text_at() + strlen(text)),
+		.len = (__u32)(text_at() + len),
 		.kind = at ? ES_RECORD_LATER : ES_RECORD_FIRST,
 		.csum_partial = 1,
 	};
@@ -198,18 +199,29 @@ static struct es_record segment(unsigned int number, uint32_t at, const char *te
 
 	ip_header(&flow, record.len, bytes);
 	memcpy(bytes + tcp_at(), words, sizeof(words));
-	memcpy(bytes + text_at(), text, record.len - text_at());
+	memcpy(bytes + text_at(), text, len);
 	return record;
 }
 
-static void inspect(unsigned int number, enum es_record_flow flow, uint32_t at, const char *text)
+static inline struct es_record segment(unsigned int number, uint32_t at, const char *text, uint8_t *bytes)
+{
+	return segment_of(number, at, text, strlen(text), bytes);
+}
+
+static void inspect_bytes(unsigned int number, enum es_record_flow flow, uint32_t at, const void *text,
+			  size_t len)
 {
 	uint8_t bytes[1500];
-	struct es_record record = segment(number, at, text, bytes);
+	struct es_record record = segment_of(number, at, text, len, bytes);
 
 	record.flow = (__u8)flow;
 	es_inspect_record(&in, &record, bytes);
 	es_handover_flush(in.sender);
+}
+
+static inline void inspect(unsigned int number, enum es_record_flow flow, uint32_t at, const char *text)
+{
+	inspect_bytes(number, flow, at, text, strlen(text));
 }
 
 /* The node that got a message, which is taken; -1 if none did. */

@@ -34,6 +34,7 @@ static void test_defaults(void **state)
 	assert_int_equal(tls->tell, ES_CONF_TELL_X_FORWARDED);
 	assert_int_equal(tls->ktls, 1);
 	assert_int_equal(tls->workers, 0);
+	assert_int_equal(tls->resume, ES_CONF_RESUME_HOME);
 	assert_int_equal(tls->inspect, ES_INSPECT_FIRST);
 	assert_string_equal(service->policy, "uri-hash");
 	es_conf_free(&conf);
@@ -48,7 +49,7 @@ static void test_all(void **state)
 		"/b.der }\n"
 		"alpn = http/1.1 minimum = 1.3 suites = \"TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384\"\n"
 		"client_ca = /ca.pem client_required = no server = \"unix:/run/web.sock\" tell = proxy "
-		"ktls = off workers = 3 } }");
+		"ktls = off resume = ring workers = 3 } }");
 	const struct es_conf_tls *tls = &conf->services[0].tls;
 
 	(void)state;
@@ -63,11 +64,16 @@ static void test_all(void **state)
 	assert_int_equal(tls->tell, ES_CONF_TELL_PROXY);
 	assert_int_equal(tls->ktls, 0);
 	assert_int_equal(tls->workers, 3);
+	assert_int_equal(tls->resume, ES_CONF_RESUME_RING);
+	assert_int_equal(conf->services[0].inspect, ES_INSPECT_NEVER);
 	assert_int_equal(tls->inspect, ES_INSPECT_EVERY);
 	es_conf_free(&conf);
 }
 
-/* The datapath sees ciphertext, and hands over to earshot-tls; requests are placed as the file says. */
+/*
+ * The datapath has the ClientHello read at most, and hands over to earshot-tls; requests are placed as the
+ * file says.
+ */
 static void test_words(void **state)
 {
 	struct es_conf *conf =
@@ -81,7 +87,7 @@ static void test_words(void **state)
 	const struct es_conf_service *service = &conf->services[0];
 
 	(void)state;
-	assert_int_equal(service->inspect, ES_INSPECT_NEVER);
+	assert_int_equal(service->inspect, ES_INSPECT_FIRST);
 	assert_int_equal(es_conf_service_reads(service), ES_INSPECT_EVERY);
 	assert_int_equal(es_conf_service_reads(&conf->services[1]), ES_INSPECT_FIRST);
 	assert_int_equal(service->server_port, 443);
@@ -110,7 +116,7 @@ static const struct {
 	{OPEN SHORTER "certificates = /b } }",
 	 "t.conf:4: tls: unknown key \"certificates\": expected certificate | key | ocsp | alpn | minimum | "
 	 "ciphers | "
-	 "suites | client_ca | client_required | server | tell | ktls | workers"},
+	 "suites | client_ca | client_required | server | tell | ktls | resume | workers"},
 	{OPEN "tls { certificate = a.pem } }",
 	 "t.conf:4: tls: certificate = a.pem: expected an absolute path"},
 	{OPEN "tls { certificate = { /a.pem, /b.pem }\nkey = /a.key\n" SERVER "} }",

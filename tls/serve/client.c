@@ -52,7 +52,8 @@ static void on_soon(struct ev_loop *loop, ev_timer *timer, int events)
 
 	(void)loop;
 	(void)events;
-	/* A request that is on its way to another node takes them along. */
+	/* A request that is on its way to another node takes them along. OpenSSL is not kept for it. */
+	es_client_name_home(c, c->serve->self_number);
 	if (!es_buffer_len(&c->text))
 		es_client_release(c);
 	c->changed(c->ctx);
@@ -486,6 +487,7 @@ int es_client_send(struct es_client *c, const void *text, size_t len)
 	size_t records = (len + c->text_max - 1) / c->text_max;
 	const uint8_t *from = text;
 
+	es_client_name_home(c, c->serve->self_number); /* tickets come first, as their numbers do */
 	if (c->offload)
 		return es_buffer_add(&c->out, text, len);
 	if (len && !es_buffer_room(&c->out, len + records * es_tls_records_write_room(0)))
