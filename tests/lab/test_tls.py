@@ -16,6 +16,7 @@ pytestmark = pytest.mark.earshot
 
 ALL = ["n1", "n2", "n3"]
 TLS = 443
+HTTP = 8080  # of nginx as the page has it on port 80
 COMES = 30  # so often a client comes back; that all of these come to one node is out of the question
 NGINX = """\
     access_log off;
@@ -30,10 +31,10 @@ NGINX = """\
     }}"""
 
 
-def page():
-    """The configurations of docs/tls.md, in its order."""
+def page(kind="conf"):
+    """The configurations of docs/tls.md, in its order: Earshot's, or those of nginx."""
     with open(os.path.join(SOURCE, "docs/tls.md"), encoding="utf-8") as text:
-        return re.findall(r"^```conf\n(.*?)^```$", text.read(), re.M | re.S)
+        return re.findall(rf"^```{kind}\n(.*?)^```$", text.read(), re.M | re.S)
 
 
 @pytest.fixture(scope="module", name="directory")
@@ -54,7 +55,7 @@ def _lab(directory):
         with open(lab.config_file, encoding="utf-8") as handle:
             text = re.sub(r"^service web \{.*?^\}\n", "", handle.read(), flags=re.M | re.S)
         with open(lab.config_file, "w", encoding="utf-8") as handle:
-            handle.write(text + services + acme)
+            handle.write(text + services + acme + f"service any {{ address = {topology.VIP}  port = {HTTP}  inspect = never }}\n")
         for node in lab.nodes:
             node.exec(["earshot", "reload"])
         start(lab, directory)
@@ -70,6 +71,26 @@ def start(lab, directory):
             node.popen(server.nginx(place, NGINX.format(port=port, directory=directory, ticket_key=key, node=node.name), "tls"))
     for node in lab.nodes:
         wait_for(lambda node=node: node.exec(["ss", "-ltn"]).stdout.count(":44") == 2, "nginx with TLS")
+
+
+def acme_directory(lab, node):
+    return os.path.join(lab.node_directory(node), "acme")
+
+
+@pytest.fixture(name="challenges")
+def _challenges(lab):
+    """nginx on each node as the page has it, each with files of its own."""
+    text, = page("nginx")
+    children = {}
+    for node in lab.nodes:
+        place = os.path.join(lab.node_directory(node.name), "challenges")
+        os.makedirs(place)
+        os.makedirs(os.path.join(acme_directory(lab, node.name), ".well-known/acme-challenge"))
+        http = text.replace("listen 80;", f"listen {HTTP};").replace("/var/www/acme", acme_directory(lab, node.name))
+        children[node.name] = node.popen(server.nginx(place, "    access_log off;\n" + http, "challenges"))
+    for node in lab.nodes:
+        wait_for(lambda node=node: node.exec(["ss", "-ltn"]).stdout.count(f":{HTTP} ") == 1, "nginx with challenges")
+    return children
 
 
 def come(lab, address, context, session):
@@ -107,3 +128,28 @@ def test_challenges(lab):
     asked = [raw.ask(lab.client, raw.head(f"/.well-known/acme-challenge/{i}"))[0] for i in range(20)]
     assert {answer.node for answer in asked} == {"n1"}
     assert {raw.ask(lab.client, raw.head(f"/{i}"))[0].node for i in range(40)} == set(ALL)
+
+
+def test_challenges_of_any_node(lab, challenges):
+    """Whichever node has written the answer, each of them gives it, as the page's nginx asks the others; also without one of these."""
+    def answers(token, count=12):
+        address = (topology.VIP, HTTP)
+        return [raw.ask(lab.client, raw.head(f"/.well-known/acme-challenge/{token}"), address=address)[0] for _ in range(count)]
+
+    def write(node, token):
+        with open(os.path.join(acme_directory(lab, node), ".well-known/acme-challenge", token), "w", encoding="ascii") as answer:
+            answer.write(f"{token}.of-{node}")
+
+    wait_for(lambda: raw.ask(lab.client, raw.head("/"), address=(topology.VIP, HTTP))[0].status == 301, "the redirect")
+    for node in ALL:
+        write(node, f"token-{node}")
+        assert {(each.status, each.text.decode()) for each in answers(f"token-{node}")} == {(200, f"token-{node}.of-{node}")}
+    assert {each.status for each in answers("unknown")} == {404}
+    with raw.connect(lab.client, (lab.node("n1").public_address, 8402)) as sock:
+        sock.sendall(raw.head("/.well-known/acme-challenge/token-n1", Connection="close"))
+        assert raw.receive(sock).status == 403  # it is for the nodes among themselves
+    challenges["n3"].terminate()
+    challenges["n3"].wait()
+    wait_for(lambda: 200 in {each.status for each in answers("token-n2", 1)}, "an answer", 20)
+    write("n1", "late")
+    assert {(each.status, each.text.decode()) for each in answers("late")} == {(200, "late.of-n1")}

@@ -117,10 +117,10 @@ def test_large_files(tmp_path):
 
 
 def of_nginx():
-    """(page, text) of each block that begins with one of nginx's directives that the pages show."""
+    """(page, text) of each block that begins with one of nginx's directives that the pages show; lab/test_tls has one of a cluster."""
     for page in pages():
-        for block in re.findall(r"^```\n(.*?)^```$", read(page), re.S | re.M):
-            if re.match(r"(server \{|log_format|access_log|ssl_)", block):
+        for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", read(page), re.S | re.M):
+            if not language and re.match(r"(server \{|log_format|access_log|ssl_)", block):
                 yield page, block
 
 
