@@ -135,6 +135,15 @@ void es_askers_loads(const struct es_askers *a, const struct es_conf *conf, stru
 	}
 }
 
+unsigned int es_askers_count(const struct es_askers *a)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; a && i < a->count; i++)
+		count += es_ask_port_count(&a->port[i]);
+	return count;
+}
+
 unsigned long long es_askers_begun(const struct es_askers *a)
 {
 	unsigned long long begun = 0;

@@ -31,6 +31,9 @@ void es_askers_free(struct es_askers **askers);
  */
 void es_askers_loads(const struct es_askers *askers, const struct es_conf *conf, struct es_load_sums *sums);
 
+/* es_askers_count() - how many processes are connected */
+unsigned int es_askers_count(const struct es_askers *askers);
+
 /* es_askers_begun() - requests that processes have begun to serve, but for connections' first ones */
 unsigned long long es_askers_begun(const struct es_askers *askers);
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Checks of services whose TLS Earshot ends: certificates that earshot-tls or clients will not take, now or
- * soon, names that none is for, and the server behind.
+ * Checks of services whose TLS Earshot ends: whether earshot-tls runs, certificates that it or clients will
+ * not take, now or soon, names that none is for, and the server behind.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "inspector/base/json.h"
 #include "inspector/check/check.h"
 
 #define DAY_S	  86400
 #define WARN_DAYS 21
+#define RELOAD	  "earshot check-config, then systemctl reload-or-restart earshot-tls; its log says more"
 #define RENEW	  "renew it, copy it to all nodes, and reload earshotd and earshot-tls on each (docs/tls.md)"
 
 static int has_none(struct es_check *check)
@@ -238,6 +240,58 @@ static void check_server(struct es_check *check)
 		es_check_ok(check, "the servers behind earshot-tls accept connections");
 }
 
+/* The service as earshot-tls has it, by the daemon's words, or NULL. */
+static struct json_object *told_of(struct json_object *tls, const char *name)
+{
+	struct json_object *services = es_json_array(tls, "services");
+
+	for (size_t i = 0; i < json_object_array_length(services); i++) {
+		struct json_object *service = json_object_array_get_idx(services, i);
+
+		if (!strcmp(es_json_string(service, "name"), name))
+			return service;
+	}
+	return NULL;
+}
+
+static unsigned int process_look_for(struct es_check *check, struct json_object *tls, const char *name)
+{
+	struct json_object *service = told_of(tls, name);
+
+	if (service && es_json_is_true(service, "served"))
+		return 0;
+	if (service)
+		es_check_error(check, RELOAD, "service %s is not served: %s", name,
+			       es_json_string(service, "problem"));
+	else
+		es_check_error(check, RELOAD, "service %s is not known to the earshot-tls that runs", name);
+	return 1;
+}
+
+static void check_process(struct es_check *check)
+{
+	struct json_object *tls = es_json_object(check->facts->daemon.status, "tls");
+	unsigned int wrong = 0;
+
+	if (has_none(check))
+		return;
+	if (!json_object_object_length(tls)) {
+		es_check_unchecked(check, "no daemon tells whether earshot-tls runs");
+		return;
+	}
+	if (!es_json_is_true(tls, "running")) {
+		es_check_error(check, "systemctl enable --now earshot-tls", "earshot-tls does not run");
+		return;
+	}
+	/* One that tells nothing of services is of another version. */
+	for (unsigned int i = 0;
+	     json_object_array_length(es_json_array(tls, "services")) && i < check->conf->service_count; i++)
+		if (check->conf->services[i].tls.line && es_check_is_here(check, i))
+			wrong += process_look_for(check, tls, check->conf->services[i].name);
+	if (!wrong)
+		es_check_ok(check, "earshot-tls runs, with %llu workers", es_json_number(tls, "workers"));
+}
+
 static void check_group(struct es_check *check)
 {
 	if (has_none(check))
@@ -273,6 +327,7 @@ static void check_ktls(struct es_check *check)
 }
 
 static const struct es_check_item items[] = {
+	{"process", "Nobody answers clients of services with tls { } on this node.", check_process},
 	{"certificate", "earshot-tls cannot serve with it, or goes on with the one before.",
 	 check_certificate},
 	{"key", "earshot-tls takes no key that others may read, or that is another certificate's.",

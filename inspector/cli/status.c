@@ -176,6 +176,60 @@ static void print_membership(struct json_object *membership)
 		printf("SILENT    %s\n", es_json_string(membership, "why"));
 }
 
+/* Loud, like a node that is silent: while it does not run, nobody serves these services here. */
+static void print_tls(struct json_object *tls)
+{
+	struct json_object *services = es_json_array(tls, "services");
+
+	if (!json_object_is_type(tls, json_type_object) || !json_object_object_length(tls))
+		return;
+	if (es_json_is_true(tls, "running")) {
+		printf("tls       earshot-tls, %llu workers, up ", es_json_number(tls, "workers"));
+		print_uptime(es_json_fraction(tls, "uptime_s"));
+		if (es_json_number(tls, "leaving"))
+			printf(", and %llu workers of before it was reloaded",
+			       es_json_number(tls, "leaving"));
+		puts("");
+	} else {
+		puts("TLS       earshot-tls does not run: no service with tls { } is served here");
+	}
+	for (size_t i = 0; i < json_object_array_length(services); i++) {
+		struct json_object *service = json_object_array_get_idx(services, i);
+
+		if (es_json_is_true(tls, "running") && *es_json_string(service, "problem"))
+			printf("TLS       service %s %s: %s\n", es_json_string(service, "name"),
+			       es_json_is_true(service, "served") ? "is served" : "IS NOT SERVED",
+			       es_json_string(service, "problem"));
+	}
+}
+
+static void print_tls_services(struct json_object *tls)
+{
+	static const char *const headings[] = {"TLS",	   ">CONNECTIONS", ">HANDSHAKES",
+					       ">RESUMED", ">FAILED",	   ">REQUESTS",
+					       ">MOVED",   ">ARRIVED",	   NULL};
+	static const char *const names[] = {
+		"handshakes", "handshakes_resumed", "handshakes_failed", "requests", "moved", "arrived"};
+	struct json_object *services = es_json_array(tls, "services");
+	struct es_table *table;
+
+	if (!json_object_array_length(services))
+		return;
+	table = es_table_new(headings);
+	for (size_t i = 0; i < json_object_array_length(services); i++) {
+		struct json_object *service = json_object_array_get_idx(services, i);
+
+		es_table_cell(table, "%s", es_json_string(service, "name"));
+		es_table_cell(table, "%llu", es_json_number(service, "connections"));
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			es_table_cell(table, "%llu",
+				      es_json_number(es_json_object(service, "counters"), names[k]));
+	}
+	puts("");
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
 static void print_status(struct json_object *status)
 {
 	struct json_object *datapath = es_json_object(status, "datapath");
@@ -188,10 +242,12 @@ static void print_status(struct json_object *status)
 	printf("ring      epoch %llu, members %llu\n", es_json_number(ring, "epoch"),
 	       es_json_number(ring, "members"));
 	print_membership(es_json_object(status, "membership"));
+	print_tls(es_json_object(status, "tls"));
 	print_poison(status);
 	puts("");
 	es_cli_print_nodes(status);
 	print_services(status);
+	print_tls_services(es_json_object(status, "tls"));
 	print_plugins(status);
 	print_workers(status);
 }

@@ -13,10 +13,12 @@
 #include "inspector/daemon/restart.h"
 #include "inspector/daemon/rollout.h"
 #include "inspector/daemon/status_report.h"
+#include "inspector/daemon/tls.h"
 #include "inspector/daemon/trace.h"
 #include "inspector/daemon/view.h"
 #include "inspector/report/report.h"
 #include "inspector/report/plugins.h"
+#include "inspector/report/tls.h"
 #include "inspector/status/exposition.h"
 
 static int es_daemon_status(void *ctx, struct json_object *request, struct json_object **ret_result,
@@ -94,6 +96,7 @@ static int es_daemon_counters(void *ctx, struct json_object *request, struct jso
 {
 	const struct es_daemon *d = ctx;
 	unsigned long long values[ES_COUNTER_COUNT];
+	struct es_ledger *ledger;
 	int rc = es_datapath_counters(d->datapath, values);
 
 	(void)request;
@@ -112,6 +115,10 @@ static int es_daemon_counters(void *ctx, struct json_object *request, struct jso
 		es_report_counter_add(*ret_result, name, sum, es_worker_counter_description[c]);
 	}
 	es_report_plugins_counters(*ret_result, d->conf, d->plugins);
+	if (!es_daemon_tls_read(d, &ledger)) {
+		es_report_tls_counters(*ret_result, ledger);
+		free(ledger);
+	}
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "inspector/ask/askers.h"
+#include "inspector/ask/ledger.h"
 #include "inspector/ask/wire.h"
 #include "inspector/base/clock.h"
 #include "inspector/control/control.h"
@@ -301,11 +302,13 @@ static int es_daemon_start_programs(struct es_daemon *d, struct es_conf_error *e
 	return es_programs_new(&params, d->cluster, &d->keys, &d->programs, err);
 }
 
-/* And this is its neighbour: n1.ask. */
+/* And these are its neighbours: n1.ask, n1.tls. */
 static int es_daemon_start_askers(struct es_daemon *d, struct es_conf_error *err)
 {
 	int rc = es_daemon_file_beside(d, ES_ASK_SUFFIX, d->ask_path, sizeof(d->ask_path));
 
+	if (!rc)
+		rc = es_daemon_file_beside(d, ES_LEDGER_SUFFIX, d->ledger_path, sizeof(d->ledger_path));
 	if (!rc)
 		rc = es_askers_new(d->loop, d->ask_path, d->conf, d->worker, d->datapath_params.workers,
 				   &d->askers, err);

@@ -70,6 +70,7 @@ struct es_daemon {
 	char control_path[256];
 	char program_path[256];
 	char ask_path[256];
+	char ledger_path[256];	/* earshot-tls makes it */
 	char drained_path[256]; /* is there while this node is drained */
 	char rollout_path[256];
 	char weight_path[256]; /* while it has a weight that was set by hand */

@@ -19,6 +19,7 @@
 #include "inspector/daemon/rates.h"
 #include "inspector/daemon/request_log.h"
 #include "inspector/daemon/settings.h"
+#include "inspector/daemon/tls.h"
 #include "inspector/daemon/url_tables.h"
 #include "inspector/daemon/view.h"
 #include "inspector/machine/sock_diag.h"
@@ -194,6 +195,8 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 			   size_t *ret_len)
 {
 	unsigned long long counters[ES_COUNTER_COUNT];
+	struct es_ledger *ledger = NULL;
+	int rc;
 	struct es_metrics m = {
 		.conf = d->conf,
 		.self = d->cluster->self,
@@ -220,7 +223,11 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 	collect_outliers(d, &m);
 	collect_tables(d, &m);
 	collect_log(d, &m);
-	return es_metrics_text(&m, format, ret_text, ret_len);
+	if (!es_daemon_tls_read(d, &ledger))
+		m.tls = ledger;
+	rc = es_metrics_text(&m, format, ret_text, ret_len);
+	free(ledger);
+	return rc;
 }
 
 const struct es_addr *es_daemon_metrics_address(const struct es_daemon *d)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The answer to `status`: this node, and the others as this one knows them. */
+#include <stdlib.h>
 #include "inspector/base/clock.h"
+#include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/exchange.h"
 #include "inspector/daemon/load.h"
@@ -13,9 +15,11 @@
 #include "inspector/daemon/serving.h"
 #include "inspector/daemon/settings.h"
 #include "inspector/daemon/status_report.h"
+#include "inspector/daemon/tls.h"
 #include "inspector/daemon/url_tables.h"
 #include "inspector/report/plugins.h"
 #include "inspector/report/report.h"
+#include "inspector/report/tls.h"
 #include "inspector/report/url_tables.h"
 #include "inspector/self/service_drains.h"
 
@@ -107,6 +111,18 @@ static void add_failing(const struct es_daemon *d, struct json_object *report)
 	}
 }
 
+static struct json_object *tls_of(const struct es_daemon *d)
+{
+	struct json_object *tls;
+	struct es_ledger *ledger;
+
+	if (es_daemon_tls_read(d, &ledger))
+		return NULL;
+	tls = es_report_tls(ledger, es_wall_ns());
+	free(ledger);
+	return tls;
+}
+
 struct json_object *es_daemon_status_report(struct es_daemon *d)
 {
 	struct es_report_service services[ES_CONF_SERVICES_MAX];
@@ -173,6 +189,7 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 	json_object_object_add(report, "plugins", es_report_plugins(d->conf, d->plugins));
 	json_object_object_add(report, "rollout", es_daemon_rollout_told(d));
 	json_object_object_add(report, "poison", es_daemon_poison_report(d));
+	json_object_object_add(report, "tls", tls_of(d));
 	json_object_object_add(report, "metrics", es_daemon_metrics_report(d));
 	add_url_tables(d, report);
 	return report;

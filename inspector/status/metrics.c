@@ -9,6 +9,7 @@
 #include "inspector/datapath/pins.h"
 #include "inspector/rules/rules.h"
 #include "inspector/status/metrics.h"
+#include "inspector/status/metrics_tls.h"
 #include "kmod/core/counters.h"
 
 static const char *name_of(const struct es_metrics *m, unsigned int node)
@@ -447,6 +448,8 @@ int es_metrics_text(const struct es_metrics *m, enum es_exposition_format format
 	put_histograms(&e, m);
 	put_services(&e, m);
 	put_certificates(&e, m);
+	if (m->tls)
+		es_metrics_tls_put(&e, m->tls);
 	put_responses(&e, m);
 	put_outliers(&e, m);
 	put_log(&e, m);

@@ -6,6 +6,7 @@
  * The metrics of a node, by Prometheus' conventions: base units, labels of few values (services, nodes, rules
  * and reasons, of the configuration), never what a client sends.
  */
+#include "inspector/ask/ledger.h"
 #include "inspector/config/config.h"
 #include "inspector/health/responses.h"
 #include "inspector/inspect/tally.h"
@@ -55,6 +56,7 @@ struct es_metrics_outlier {
  * @responses: of each service whose responses are read, else NULL
  * @outlier: of each service that is judged by them
  * @rate_forgotten: clients that had to make room, if @has_rate: a rule counts them
+ * @tls: what earshot-tls tells, NULL: no service of this node has tls { }
  * @log_written, @log_dropped, @log_failed: lines of the request log, if @has_log: in it; that came faster
  * than it was written; that could not be written
  */
@@ -85,6 +87,7 @@ struct es_metrics {
 	double check_duration_s[ES_CONF_SERVICES_MAX];
 	const struct es_responses *responses[ES_CONF_SERVICES_MAX];
 	struct es_metrics_outlier outlier[ES_CONF_SERVICES_MAX];
+	const struct es_ledger *tls;
 	int has_log;
 	unsigned long long log_written;
 	unsigned long long log_dropped;

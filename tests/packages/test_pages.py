@@ -205,7 +205,7 @@ def test_cli_options(command):
 def test_daemon_options():
     assert set(OPTION.findall(section(page("earshotd.8"), "OPTIONS"))) == options_of("earshotd")
     assert set(OPTION.findall(section(page("earshot-tls.8"), "OPTIONS"))) == options_of("earshot-tls")
-    counters = re.findall(r"^\tX\((\w+),", read("tls/serve/counters.h"), re.M)
+    counters = re.findall(r"^\tX\((\w+),", read("inspector/ask/ledger.h"), re.M)
     assert re.findall(r"^\*(\w+)\*$", section(page("earshot-tls.8"), "COUNTERS"), re.M) == counters
     assert subprocess.run([os.path.join(BIN, "earshotd"), "--version"], capture_output=True, text=True,
                           check=True).stdout == f"earshotd {packages.version_of(os.path.join(SOURCE, 'CMakeLists.txt'))}\n"

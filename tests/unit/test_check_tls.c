@@ -23,6 +23,16 @@ static void make(const struct made *made)
 	pair_free(&pair);
 }
 
+/* The daemon tells this of earshot-tls. */
+static void told(const char *json)
+{
+	json_object_object_del(facts.daemon.status, "tls");
+	if (json)
+		json_object_object_add(facts.daemon.status, "tls", json_tokener_parse(json));
+}
+
+#define RUNS(services) "{\"running\": true, \"workers\": 2, \"services\": [" services "]}"
+
 /* Reads the facts anew, and expects that all is well with them. */
 static void look(void)
 {
@@ -55,6 +65,7 @@ static int begin(void **state)
 	assert_int_equal(bind(listener, (const struct sockaddr *)&un, sizeof(un)), 0);
 	assert_int_equal(listen(listener, 128), 0);
 	make(&good);
+	told(RUNS("{\"name\": \"web\", \"served\": true}"));
 	return rc;
 }
 
@@ -196,6 +207,25 @@ static void test_server(void **state)
 	listener = -1;
 }
 
+static void test_process(void **state)
+{
+	(void)state;
+	look();
+	assert_string_equal(finding("tls.process")->found, "earshot-tls runs, with 2 workers");
+	told(NULL);
+	expect_one("tls.process", ES_CHECK_UNCHECKED, "no daemon tells");
+	told("{\"running\": false, \"services\": []}");
+	expect_one("tls.process", ES_CHECK_ERROR, "earshot-tls does not run");
+	told(RUNS("{\"name\": \"web\", \"served\": false, \"problem\": \"/x.pem: no\"}"));
+	expect_one("tls.process", ES_CHECK_ERROR, "service web is not served: /x.pem: no");
+	told(RUNS("{\"name\": \"old\", \"served\": true}"));
+	expect_one("tls.process", ES_CHECK_ERROR, "service web is not known");
+	/* One of another version is seen by its questions only. */
+	told(RUNS(""));
+	run_again();
+	assert_int_equal(finding("tls.process")->severity, ES_CHECK_OK);
+}
+
 static void test_group(void **state)
 {
 	(void)state;
@@ -257,8 +287,8 @@ static int group_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		OWN(test_right),  OWN(test_files),  OWN(test_expiry), OWN(test_strength), OWN(test_names),
-		OWN(test_server), OWN(test_listen), OWN(test_group),  OWN(test_ktls),
+		OWN(test_right),  OWN(test_files),  OWN(test_expiry),  OWN(test_strength), OWN(test_names),
+		OWN(test_server), OWN(test_listen), OWN(test_process), OWN(test_group),	   OWN(test_ktls),
 	};
 
 	return cmocka_run_group_tests(tests, group_begin, group_end);

@@ -173,6 +173,44 @@ static void test_certificates(void **state)
 	es_conf_free(&conf);
 }
 
+/* A service that earshot-tls has; one that is gone from the configuration is told no more. */
+static void test_tls(void **state)
+{
+	static struct es_ledger ledger = {.runs = 1, .head = {.workers = 2, .leaving = 1}};
+	struct es_metrics m = {.lease_remaining_s = NAN, .tls = &ledger};
+	char *text;
+
+	(void)state;
+	strcpy(ledger.head.service[0].name, "former");
+	strcpy(ledger.head.service[2].name, "shop");
+	ledger.head.service[2].state = ES_LEDGER_SERVED;
+	ledger.count[2][ES_LEDGER_accepted] = 10;
+	ledger.count[2][ES_LEDGER_ended] = 7;
+	ledger.count[2][ES_LEDGER_resumed_13] = 4;
+	ledger.count[2][ES_LEDGER_handshakes_late] = 1;
+	text = text_of(&m, ES_EXPOSITION_PROMETHEUS);
+	expect(text, "\nearshot_tls_up 1\n");
+	expect(text, "\nearshot_tls_workers{state=\"leaving\"} 1\n");
+	expect(text, "\nearshot_tls_service_up{service=\"shop\"} 1\n");
+	expect(text, "\nearshot_tls_connections{service=\"shop\"} 3\n");
+	expect(text, "\nearshot_tls_handshakes_total{service=\"shop\",version=\"1.3\",kind=\"resumed\"} 4\n");
+	expect(text, "\nearshot_tls_handshakes_failed_total{service=\"shop\",reason=\"late\"} 1\n");
+	expect(text, "\nearshot_tls_bytes_total{service=\"shop\",direction=\"out\"} 0\n");
+	expect_none(text, "former");
+	free(text);
+	ledger.runs = 0;
+	text = text_of(&m, ES_EXPOSITION_PROMETHEUS);
+	expect(text, "\nearshot_tls_up 0\n");
+	expect(text, "\nearshot_tls_service_up{service=\"shop\"} 0\n");
+	expect(text, "\nearshot_tls_connections{service=\"shop\"} 0\n");
+	expect(text, "\nearshot_tls_connections_accepted_total{service=\"shop\"} 10\n");
+	free(text);
+	m.tls = NULL;
+	text = text_of(&m, ES_EXPOSITION_PROMETHEUS);
+	expect_none(text, "earshot_tls_");
+	free(text);
+}
+
 /* A dozen nodes and eight services: nearly all of what this node could count it never does. */
 static struct es_conf *large(void)
 {
@@ -259,9 +297,8 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_samples),
-		cmocka_unit_test(test_openmetrics),
-		cmocka_unit_test(test_certificates),
+		cmocka_unit_test(test_samples),	     cmocka_unit_test(test_openmetrics),
+		cmocka_unit_test(test_certificates), cmocka_unit_test(test_tls),
 		cmocka_unit_test(test_many),
 	};
 

@@ -18,6 +18,7 @@
 #include "inspector/inspect/poison.h"
 #include "inspector/report/plugins.h"
 #include "inspector/report/poison.h"
+#include "inspector/report/tls.h"
 #include "inspector/report/trace.h"
 #include "inspector/report/url_tables.h"
 #include "kmod/core/counters.h"
@@ -418,6 +419,48 @@ static void test_trace(void **state)
 	json_object_put(example);
 }
 
+static void test_tls(void **state)
+{
+	struct json_object *built = json_object_new_object(), *counters = json_object_new_object();
+	struct json_object *array, *shown;
+	struct es_ledger ledger = {
+		.runs = 1,
+		.head = {.pid = 812, .workers = 2, .started_wall_ns = 1000000000ULL},
+	};
+	struct es_ledger_head *head = &ledger.head;
+
+	(void)state;
+	strcpy(head->service[1].name, "gone");
+	strcpy(head->service[3].name, "shop");
+	head->service[3].state = ES_LEDGER_SERVED;
+	ledger.count[1][ES_LEDGER_accepted] = 5;
+	ledger.count[3][ES_LEDGER_accepted] = 8120;
+	ledger.count[3][ES_LEDGER_ended] = 8108;
+	ledger.count[3][ES_LEDGER_handshakes] = 7300;
+	json_object_object_add(built, "tls", es_report_tls(&ledger, 3606125000000ULL));
+	/* The example leaves out most of the counters. */
+	json_object_object_get_ex(json_object_object_get(built, "tls"), "services", &array);
+	shown = json_object_object_get(json_object_array_get_idx(array, 0), "counters");
+	for (unsigned int i = 0; i < ES_LEDGER_COUNTER_COUNT; i++)
+		if (i != ES_LEDGER_accepted && i != ES_LEDGER_handshakes)
+			json_object_object_del(shown, es_ledger_counter_name[i]);
+	expect_as_documented("tls", built);
+	/* One that has ended has no connections, whatever it has left in its counters. */
+	json_object_put(built);
+	ledger.runs = 0;
+	built = es_report_tls(&ledger, 0);
+	assert_non_null(strstr(json_object_to_json_string(built), "\"connections\": 0"));
+	assert_non_null(strstr(json_object_to_json_string(built), "\"served\": false"));
+	json_object_put(built);
+	json_object_object_add(counters, "counters", json_object_new_array());
+	es_report_tls_counters(counters, &ledger);
+	json_object_object_get_ex(counters, "counters", &array);
+	assert_int_equal(json_object_array_length(array), ES_LEDGER_COUNTER_COUNT);
+	/* Nothing that was counted once is taken away. */
+	assert_non_null(strstr(json_object_to_json_string(array), "\"tls_accepted\", \"value\": 8125"));
+	json_object_put(counters);
+}
+
 static void test_poison(void **state)
 {
 	struct es_poisons poisons = {};
@@ -477,7 +520,8 @@ int main(void)
 		cmocka_unit_test(test_counters), cmocka_unit_test(test_flows),
 		cmocka_unit_test(test_plugins),	 cmocka_unit_test(test_metrics),
 		cmocka_unit_test(test_events),	 cmocka_unit_test(test_trace),
-		cmocka_unit_test(test_poison),	 cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_poison),	 cmocka_unit_test(test_tls),
+		cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);

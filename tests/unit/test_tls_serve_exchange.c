@@ -40,7 +40,7 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 struct world {
 	struct es_serve serve;
 	struct es_serve_service service;
-	struct es_serve_counters counters;
+	struct es_ledger_block counters;
 	struct es_tls_seal_keys seal;
 	struct es_exchanges exchanges;
 	struct peers peers;
@@ -72,7 +72,7 @@ static void set_up(struct world *w)
 	w->serve.self = "n1";
 	w->serve.seal = &w->seal;
 	w->serve.taken = es_tls_taken_new(0);
-	w->serve.counters = &w->counters;
+	w->service.counters = &w->counters;
 	assert_int_equal(es_asker_new(w->serve.loop, "/nowhere", &w->serve.asker), 0);
 }
 

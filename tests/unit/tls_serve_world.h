@@ -12,7 +12,7 @@
 struct world {
 	struct es_serve serve;
 	struct es_serve_service service;
-	struct es_serve_counters counters;
+	struct es_ledger_block counters;
 	struct es_tls_seal_keys seal;
 	struct es_client client;
 	int far; /* the other end of its socket */
@@ -82,7 +82,7 @@ static inline void set_up(struct world *w, unsigned int seed)
 	w->serve.self = "n1";
 	w->serve.seal = &w->seal;
 	w->serve.taken = es_tls_taken_new(0);
-	w->serve.counters = &w->counters;
+	w->service.counters = &w->counters;
 }
 
 static inline void tear_down(struct world *w)

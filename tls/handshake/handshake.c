@@ -56,6 +56,38 @@ static void fail(struct es_tls_handshake *handshake, const char *why)
 	handshake->why = why;
 }
 
+static enum es_tls_failure failure_of(unsigned long error)
+{
+	int reason = ERR_GET_REASON(error);
+
+	if (reason > SSL_AD_REASON_OFFSET)
+		return ES_TLS_FAILED_ALERT;
+	switch (reason) {
+	case SSL_R_HTTP_REQUEST:
+	case SSL_R_HTTPS_PROXY_REQUEST:
+	case SSL_R_WRONG_VERSION_NUMBER:
+	case SSL_R_UNEXPECTED_MESSAGE:
+	case SSL_R_BAD_PACKET_LENGTH:
+	case SSL_R_PACKET_LENGTH_TOO_LONG:
+		return ES_TLS_FAILED_NO_TLS;
+	case SSL_R_NO_SHARED_CIPHER:
+	case SSL_R_NO_SUITABLE_GROUPS:
+	case SSL_R_NO_SUITABLE_KEY_SHARE:
+	case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+	case SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS:
+	case SSL_R_NO_APPLICATION_PROTOCOL:
+	case SSL_R_UNSUPPORTED_PROTOCOL:
+	case SSL_R_VERSION_TOO_LOW:
+		return ES_TLS_FAILED_NOTHING_COMMON;
+	case SSL_R_CERTIFICATE_VERIFY_FAILED:
+	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+	case SSL_R_EXCESSIVE_MESSAGE_SIZE:
+		return ES_TLS_FAILED_CERTIFICATE;
+	default:
+		return ES_TLS_FAILED_OTHER;
+	}
+}
+
 static const char *reason(void)
 {
 	const char *text = ERR_reason_error_string(ERR_peek_error());
@@ -78,6 +110,7 @@ static void feed(struct es_tls_handshake *handshake, const uint8_t *bytes, size_
 			fail(handshake, "more than the end of a handshake in its last record");
 	} else if (SSL_get_error(handshake->ssl, r) != SSL_ERROR_WANT_READ) {
 		fail(handshake, reason());
+		handshake->failure = failure_of(ERR_peek_error());
 	}
 	ERR_clear_error();
 	handshake->in = NULL;
@@ -133,6 +166,7 @@ static size_t refuse_bytes(struct es_tls_handshake *handshake, const uint8_t *by
 	feed(handshake, bytes, SSL3_RT_HEADER_LENGTH);
 	if (handshake->progress != ES_TLS_SHAKE_BAD)
 		fail(handshake, "no record of TLS");
+	handshake->failure = ES_TLS_FAILED_NO_TLS;
 	return SSL3_RT_HEADER_LENGTH;
 }
 
@@ -213,6 +247,11 @@ int es_tls_handshake_resumed(const struct es_tls_handshake *handshake, uint8_t *
 		return 0;
 	*ret_home = handshake->home;
 	return 1;
+}
+
+enum es_tls_failure es_tls_handshake_failure(const struct es_tls_handshake *handshake)
+{
+	return handshake->failure;
 }
 
 const char *es_tls_handshake_why(const struct es_tls_handshake *handshake)

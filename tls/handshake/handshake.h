@@ -136,4 +136,15 @@ int es_tls_handshake_resumed(const struct es_tls_handshake *handshake, uint8_t *
 /* es_tls_handshake_why() - after ES_TLS_SHAKE_BAD: words; a constant */
 const char *es_tls_handshake_why(const struct es_tls_handshake *handshake);
 
+/* es_tls_handshake_failure() - likewise: what is wrong, by kinds */
+enum es_tls_failure {
+	ES_TLS_FAILED_OTHER,
+	ES_TLS_FAILED_NO_TLS,
+	ES_TLS_FAILED_NOTHING_COMMON, /* no version, cipher, group or protocol */
+	ES_TLS_FAILED_ALERT,	      /* the client's: as a rule, it does not trust the certificate */
+	ES_TLS_FAILED_CERTIFICATE,    /* the client's own */
+	ES_TLS_FAILURES,
+};
+enum es_tls_failure es_tls_handshake_failure(const struct es_tls_handshake *handshake);
+
 #endif

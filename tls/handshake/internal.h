@@ -51,6 +51,7 @@ struct es_tls_handshake {
 	SSL *ssl;
 	enum es_tls_progress progress;
 	const char *why;
+	enum es_tls_failure failure;
 
 	const uint8_t *in;
 	size_t in_len;

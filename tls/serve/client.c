@@ -72,7 +72,7 @@ void es_client_init(struct es_client *c, struct es_serve *serve, struct es_serve
 	ev_init(&c->timer, on_timer);
 	ev_timer_init(&c->soon, on_soon, 0.0, 0.0);
 	c->timer.data = c->soon.data = c;
-	es_serve_count(serve->counters, ES_SERVE_accepted);
+	es_serve_count(service->counters, ES_SERVE_accepted);
 }
 
 void es_client_fini(struct es_client *c, int is_reset)
@@ -93,7 +93,7 @@ void es_client_fini(struct es_client *c, int is_reset)
 	es_buffer_fini(&c->in);
 	es_buffer_fini(&c->text);
 	es_buffer_fini(&c->out);
-	es_serve_count(c->serve->counters, ES_SERVE_ended);
+	es_serve_count(c->service->counters, ES_SERVE_ended);
 }
 
 void es_client_within(struct es_client *c, double seconds)
@@ -138,6 +138,7 @@ static size_t receive(struct es_client *c)
 	if (got > 0) {
 		c->is_drained = (size_t)got < len;
 		es_buffer_added(&c->in, (size_t)got);
+		es_serve_count_by(c->service->counters, ES_SERVE_bytes_in, (uint64_t)got);
 		return (size_t)got;
 	}
 	es_buffer_rest(&c->in);
@@ -192,13 +193,13 @@ static void arrive(struct es_client *c)
 			return;
 		}
 	if (held > ES_CLIENT_HELD_MAX) {
-		es_serve_count(c->serve->counters, ES_SERVE_arrived_bad);
+		es_serve_count(c->service->counters, ES_SERVE_arrived_bad);
 		break_off(c, "a state that was not taken");
 		return;
 	}
 	opened = es_tls_unseal(c->serve->seal, c->serve->taken, &c->flow, c->serve->self, es_wall_ns(),
 			       es_buffer_front(&c->in), &state);
-	es_serve_count(c->serve->counters, counter[opened]);
+	es_serve_count(c->service->counters, counter[opened]);
 	if (opened != ES_TLS_OPENED) {
 		break_off(c, "a state that was not taken");
 		return;
@@ -235,16 +236,21 @@ static void queue_handshake(struct es_client *c)
 
 static void shaken(struct es_client *c)
 {
+	static const enum es_serve_counter kind[2][2] = {{ES_SERVE_full_12, ES_SERVE_resumed_12},
+							 {ES_SERVE_full_13, ES_SERVE_resumed_13}};
 	struct es_tls_state state;
+	int is_resumed;
 	uint8_t home;
 
 	if (es_tls_handshake_state(c->handshake, &state)) {
 		break_off(c, "no state after the handshake");
 		return;
 	}
-	es_serve_count(c->serve->counters, ES_SERVE_handshakes);
-	if (es_tls_handshake_resumed(c->handshake, &home))
-		es_serve_count(c->serve->counters, ES_SERVE_handshakes_resumed);
+	is_resumed = es_tls_handshake_resumed(c->handshake, &home);
+	es_serve_count(c->service->counters, ES_SERVE_handshakes);
+	if (is_resumed)
+		es_serve_count(c->service->counters, ES_SERVE_handshakes_resumed);
+	es_serve_count(c->service->counters, kind[state.version == ES_TLS_1_3][is_resumed]);
 	c->text_max = es_tls_handshake_text_max(c->handshake);
 	if (state.version == ES_TLS_1_3) {
 		c->is_holding = 1;
@@ -256,9 +262,23 @@ static void shaken(struct es_client *c)
 	open_with(c, &state);
 }
 
+static void shake_failed(struct es_client *c, enum es_serve_counter how, const char *why)
+{
+	es_serve_count(c->service->counters, ES_SERVE_handshakes_failed);
+	es_serve_count(c->service->counters, how);
+	break_off(c, why);
+}
+
 /* Take what has come. Returns 0 if more is needed. */
 static int step(struct es_client *c)
 {
+	static const enum es_serve_counter failed[ES_TLS_FAILURES] = {
+		[ES_TLS_FAILED_OTHER] = ES_SERVE_failed_other,
+		[ES_TLS_FAILED_NO_TLS] = ES_SERVE_failed_no_tls,
+		[ES_TLS_FAILED_NOTHING_COMMON] = ES_SERVE_failed_nothing_common,
+		[ES_TLS_FAILED_ALERT] = ES_SERVE_failed_alert,
+		[ES_TLS_FAILED_CERTIFICATE] = ES_SERVE_failed_certificate,
+	};
 	enum es_tls_progress progress;
 	size_t used = 0;
 
@@ -268,8 +288,8 @@ static int step(struct es_client *c)
 	if (progress == ES_TLS_SHAKEN) {
 		shaken(c);
 	} else if (progress == ES_TLS_SHAKE_BAD) {
-		es_serve_count(c->serve->counters, ES_SERVE_handshakes_failed);
-		break_off(c, es_tls_handshake_why(c->handshake));
+		shake_failed(c, failed[es_tls_handshake_failure(c->handshake)],
+			     es_tls_handshake_why(c->handshake));
 	}
 	return progress != ES_TLS_SHAKING || used;
 }
@@ -296,8 +316,7 @@ void es_client_shake(struct es_client *c)
 		if (c->over || receive(c))
 			continue;
 		if (c->is_fin && !c->over) {
-			es_serve_count(c->serve->counters, ES_SERVE_handshakes_failed);
-			break_off(c, "it ended within the handshake");
+			shake_failed(c, ES_SERVE_failed_left, "it ended within the handshake");
 		}
 		return;
 	}
@@ -355,7 +374,7 @@ static void has_none(struct es_client *c, const struct es_tls_got *got)
 	if (got->event == ES_TLS_EVENT_CLOSE) {
 		c->over = ES_CLIENT_CLOSED;
 	} else if (got->event == ES_TLS_EVENT_END || got->event == ES_TLS_EVENT_ERROR) {
-		es_serve_count(c->serve->counters, ES_SERVE_records_bad);
+		es_serve_count(c->service->counters, ES_SERVE_records_bad);
 		break_off(c, got->why);
 	}
 }
@@ -522,8 +541,10 @@ static int push(struct es_client *c)
 int es_client_flush(struct es_client *c)
 {
 	while (es_client_queued(c) && !c->is_unwritable && !c->is_holding) {
+		size_t had = es_client_queued(c);
 		int rc = push(c);
 
+		es_serve_count_by(c->service->counters, ES_SERVE_bytes_out, had - es_client_queued(c));
 		if (rc == -EAGAIN)
 			return 0;
 		if (rc && rc != -EINTR)
@@ -554,7 +575,7 @@ static void offload(struct es_client *c, uint64_t left)
 	es_tls_state_wipe(&state);
 	if (!rc) {
 		rc = es_offload_new(ktls, c->fd, c->records, &c->offload);
-		es_serve_count(c->serve->counters, rc ? ES_SERVE_ktls_refused : ES_SERVE_ktls);
+		es_serve_count(c->service->counters, rc ? ES_SERVE_ktls_refused : ES_SERVE_ktls);
 	}
 	c->is_not_offloaded = rc != 0;
 }

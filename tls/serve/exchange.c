@@ -54,7 +54,7 @@ enum step { WAITS, GOES_ON, IS_GONE };
 
 static void count(struct es_exchange *x, enum es_serve_counter which)
 {
-	es_serve_count(x->serve->counters, which);
+	es_serve_count(x->client.service->counters, which);
 }
 
 /* --- what the daemon is told */

@@ -25,7 +25,7 @@ void es_forward_end(struct es_forward *f)
 
 static enum es_forward_result wrong(struct es_forward *f, unsigned int status)
 {
-	es_serve_count(f->client->serve->counters, ES_SERVE_upstream_failed);
+	es_serve_count(f->client->service->counters, ES_SERVE_upstream_failed);
 	f->status = status;
 	return f->bytes ? ES_FORWARD_LOST : ES_FORWARD_WRONG;
 }
@@ -63,7 +63,7 @@ static int find_upstream(struct es_forward *f)
 	if (!f->upstream && f->may_repeat && c->service->tell != ES_TLS_TELL_PROXY)
 		f->upstream = es_upstream_take(c->service, f->changed, f->ctx);
 	if (f->upstream)
-		es_serve_count(c->serve->counters, ES_SERVE_upstream_reused);
+		es_serve_count(c->service->counters, ES_SERVE_upstream_reused);
 	else
 		rc = es_upstream_new(c->serve, c->service, f->changed, f->ctx, &f->upstream);
 	return rc ? rc : queue_head(f);
@@ -74,7 +74,7 @@ static int try_again(struct es_forward *f)
 {
 	if (!f->may_repeat || !f->upstream->is_reused)
 		return 0;
-	es_serve_count(f->client->serve->counters, ES_SERVE_upstream_repeated);
+	es_serve_count(f->client->service->counters, ES_SERVE_upstream_repeated);
 	f->may_repeat = 0;
 	f->is_cut = 0;
 	es_upstream_free(&f->upstream);
@@ -186,7 +186,7 @@ static enum es_forward_result upstream_ended(struct es_forward *f, int is_orderl
 		f->is_response_over = f->is_response_whole = 1;
 		return ES_FORWARD_GOES_ON;
 	}
-	es_serve_count(f->client->serve->counters, ES_SERVE_upstream_bad);
+	es_serve_count(f->client->service->counters, ES_SERVE_upstream_bad);
 	return wrong(f, 502);
 }
 
@@ -203,11 +203,11 @@ static enum es_forward_result judge(struct es_forward *f, const uint8_t *bytes, 
 		f->status = f->response.status;
 	if (end == ES_TLS_RESPONSE_TUNNEL && f->may_upgrade) {
 		/* All that follows has nothing to do with HTTP any more. */
-		es_serve_count(f->client->serve->counters, ES_SERVE_tunnels);
+		es_serve_count(f->client->service->counters, ES_SERVE_tunnels);
 		f->is_tunnel = 1;
 		*ret_used = len;
 	} else if (end == ES_TLS_RESPONSE_BAD || end == ES_TLS_RESPONSE_TUNNEL) {
-		es_serve_count(f->client->serve->counters, ES_SERVE_upstream_bad);
+		es_serve_count(f->client->service->counters, ES_SERVE_upstream_bad);
 		return wrong(f, 502);
 	} else if (end == ES_TLS_RESPONSE_AT_CLOSE) {
 		f->is_last = 1;
@@ -262,7 +262,7 @@ static enum es_forward_result over(struct es_forward *f)
 		es_upstream_keep(&f->upstream);
 	es_buffer_fini(&f->head);
 	if (is_clean && f->client_keeps && es_client_is_used_up(f->client)) {
-		es_serve_count(f->client->serve->counters, ES_SERVE_ktls_ended);
+		es_serve_count(f->client->service->counters, ES_SERVE_ktls_ended);
 		return ES_FORWARD_LAST;
 	}
 	return is_clean && f->client_keeps ? ES_FORWARD_OVER : ES_FORWARD_LAST;

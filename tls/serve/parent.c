@@ -22,6 +22,7 @@
 #include "inspector/control/control.h"
 #include "libearshot/wire.h"
 #include "tls/serve/confine.h"
+#include "tls/serve/ledger.h"
 #include "tls/serve/parent.h"
 #include "tls/serve/worker.h"
 
@@ -50,7 +51,7 @@ struct process {
 
 /**
  * struct parent
- * @counters: of each number, shared by the generations
+ * @ledger: what workers count; each element of @process has a place there
  * @again_ns: of each number: not before this is another one started
  * @ktls_has: what the kernel's record layer was seen to do, once it @has_looked
  * @day: for which the tickets' keys are
@@ -61,7 +62,7 @@ struct parent {
 	struct es_listeners listeners;
 	struct es_identity identity;
 	struct es_tls_taken *taken;
-	struct es_serve_counters *counters;
+	struct es_serve_ledger ledger;
 	struct process process[PROCESSES_MAX];
 	unsigned long long again_ns[WORKERS_MAX];
 	unsigned long long day;
@@ -71,6 +72,7 @@ struct parent {
 	int is_ending;
 	char ask[ES_CONF_PATH_SIZE];
 	char handover[ES_CONF_PATH_SIZE];
+	char ledger_path[ES_CONF_PATH_SIZE];
 };
 
 static void order(const struct process *process, enum es_order_kind kind, const struct es_tls_keys *keys)
@@ -98,14 +100,15 @@ static struct process *running(struct parent *p, unsigned int number)
 
 /* --- a worker's life */
 
-__attribute__((noreturn)) static void be_worker(struct parent *p, unsigned int number, int orders)
+__attribute__((noreturn)) static void be_worker(struct parent *p, unsigned int number, int orders,
+						struct es_ledger_block *counters)
 {
 	const struct es_worker_params params = {
 		.number = number,
 		.settings = p->settings,
 		.listeners = &p->listeners,
 		.orders = orders,
-		.counters = &p->counters[number],
+		.counters = counters,
 		.taken = p->taken,
 		.ktls_has = p->ktls_has,
 		.ask = p->ask,
@@ -128,6 +131,7 @@ __attribute__((noreturn)) static void be_worker(struct parent *p, unsigned int n
 static int start(struct parent *p, unsigned int number)
 {
 	struct process *free_one = NULL;
+	struct es_ledger_block *counters;
 	int orders[2], rc;
 	pid_t pid;
 
@@ -138,6 +142,7 @@ static int start(struct parent *p, unsigned int number)
 		return -EAGAIN;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, orders))
 		return -errno;
+	counters = es_serve_ledger_place(&p->ledger, (unsigned int)(free_one - p->process));
 	pid = fork();
 	if (pid < 0) {
 		rc = -errno;
@@ -147,7 +152,7 @@ static int start(struct parent *p, unsigned int number)
 	}
 	if (!pid) {
 		close(orders[0]);
-		be_worker(p, number, orders[1]);
+		be_worker(p, number, orders[1], counters);
 	}
 	close(orders[1]);
 	*free_one = (struct process){
@@ -186,6 +191,7 @@ static void is_gone(struct parent *p, struct process *process, int status)
 	if (!process->is_old && now_ns - process->since_ns < AGAIN_NS)
 		p->again_ns[process->number] = now_ns + AGAIN_NS;
 	process->pid = 0;
+	es_serve_ledger_leave(&p->ledger, (unsigned int)(process - p->process));
 }
 
 static void reap(struct parent *p)
@@ -295,6 +301,8 @@ static int load(struct parent *p, struct es_conf_error *err)
 		return rc;
 	}
 	use(p, settings, &listeners, &identity);
+	if (p->ledger.file) /* not yet, the first time */
+		es_serve_ledger_publish(&p->ledger, settings);
 	report(p);
 	return 0;
 }
@@ -338,22 +346,14 @@ static void renew(struct parent *p)
 
 static void print_counters(const struct parent *p)
 {
-	static const char *const name[] = {
-#define X(which, text) #which,
-		ES_SERVE_COUNTERS(X)
-#undef X
-	};
 	char line[1024];
 	size_t used = 0;
 
-	for (unsigned int i = 0; i < ES_SERVE_COUNTER_COUNT; i++) {
-		uint64_t sum = 0;
-
-		for (unsigned int w = 0; w < WORKERS_MAX; w++)
-			sum += __atomic_load_n(&p->counters[w].count[i], __ATOMIC_RELAXED);
-		used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%llu", name[i],
-					 (unsigned long long)sum);
-		if (used > sizeof(line) / 2 || i + 1 == ES_SERVE_COUNTER_COUNT) {
+	for (unsigned int i = 0; i < ES_LEDGER_COUNTER_COUNT; i++) {
+		used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%llu",
+					 es_ledger_counter_name[i],
+					 (unsigned long long)es_serve_ledger_sum(&p->ledger, i));
+		if (used > sizeof(line) / 2 || i + 1 == ES_LEDGER_COUNTER_COUNT) {
 			es_log(ES_LOG_INFO, "counters:%s", line);
 			used = 0;
 		}
@@ -393,6 +393,17 @@ static int is_alone(const struct parent *p)
 	return 1;
 }
 
+static void tell_workers(struct parent *p)
+{
+	unsigned int workers = 0, leaving = 0;
+
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++) {
+		workers += p->process[i].pid && !p->process[i].is_old;
+		leaving += p->process[i].pid && p->process[i].is_old;
+	}
+	es_serve_ledger_workers(&p->ledger, workers, leaving);
+}
+
 static void loop(struct parent *p)
 {
 	struct pollfd fd = {.fd = p->signals, .events = POLLIN};
@@ -400,6 +411,7 @@ static void loop(struct parent *p)
 
 	while (!p->is_ending || !is_alone(p)) {
 		start_missing(p);
+		tell_workers(p);
 		if (poll(&fd, 1, TICK_MS) > 0)
 			on_signal(p);
 		reap(p);
@@ -428,11 +440,25 @@ static int find_daemon(struct parent *p, struct es_conf_error *err)
 	if ((size_t)snprintf(p->ask, sizeof(p->ask), "%.*s%s", (int)len, control, ES_ASK_SUFFIX) >=
 		    sizeof(p->ask) ||
 	    (size_t)snprintf(p->handover, sizeof(p->handover), "%.*s%s", (int)len, control,
-			     ES_PROGRAM_SUFFIX) >= sizeof(p->handover)) {
+			     ES_PROGRAM_SUFFIX) >= sizeof(p->handover) ||
+	    (size_t)snprintf(p->ledger_path, sizeof(p->ledger_path), "%.*s%s", (int)len, control,
+			     ES_LEDGER_SUFFIX) >= sizeof(p->ledger_path)) {
 		es_conf_error_set(err, "--control: %s: the path is too long", control);
 		return -ENAMETOOLONG;
 	}
 	return 0;
+}
+
+static int open_ledger(struct parent *p)
+{
+	struct es_conf_error err = {};
+	int rc = es_serve_ledger_open(p->ledger_path, es_wall_ns(), &p->ledger, &err);
+
+	if (err.text[0])
+		es_log(ES_LOG_WARNING, "%s", err.text);
+	if (!rc)
+		es_serve_ledger_publish(&p->ledger, p->settings);
+	return rc;
 }
 
 static int init(struct parent *p, struct es_conf_error *err)
@@ -451,15 +477,13 @@ static int init(struct parent *p, struct es_conf_error *err)
 	p->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (rc || p->signals < 0)
 		return rc ? rc : -errno;
-	p->counters = mmap(NULL, WORKERS_MAX * sizeof(*p->counters), PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (p->counters == MAP_FAILED)
-		return -errno;
 	p->taken = es_tls_taken_new(es_wall_ns());
 	if (!p->taken)
 		return -ENOMEM;
 	rc = load(p, err);
-	return rc ? rc : find_daemon(p, err);
+	if (!rc)
+		rc = find_daemon(p, err);
+	return rc ? rc : open_ledger(p);
 }
 
 int es_parent_run(const struct es_parent_options *options)

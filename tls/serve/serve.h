@@ -37,6 +37,7 @@ struct es_upstream;
  * @node_service: its index in the configuration
  * @server, @server_len: of the server behind
  * @has_ktls: the kernel may write records of long responses
+ * @number: in the ledger; @counters: this worker's, of this service
  * @idle: of this worker: connections to it that wait for a request, the last used first
  */
 struct es_serve_service {
@@ -53,6 +54,8 @@ struct es_serve_service {
 		struct sockaddr_storage any;
 	} server;
 	socklen_t server_len;
+	unsigned int number;
+	struct es_ledger_block *counters;
 	struct es_upstream *idle;
 	unsigned int idle_count;
 };
@@ -73,7 +76,6 @@ struct es_serve {
 	unsigned int self_number;
 	const struct es_tls_seal_keys *seal;
 	struct es_tls_taken *taken;
-	struct es_serve_counters *counters;
 	struct es_asker *asker;
 	const char *handover;
 	const struct es_ktls *ktls;

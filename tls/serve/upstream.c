@@ -51,7 +51,7 @@ int es_upstream_new(struct es_serve *serve, struct es_serve_service *service, vo
 		}
 		up->is_connecting = 1;
 	}
-	es_serve_count(serve->counters, ES_SERVE_upstream_connected);
+	es_serve_count(service->counters, ES_SERVE_upstream_connected);
 	*ret_upstream = up;
 	return 0;
 }

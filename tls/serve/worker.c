@@ -27,6 +27,7 @@ struct worker {
 	const struct es_worker_params *params;
 	struct es_serve serve;
 	struct es_exchanges exchanges;
+	struct es_ledger_block *counters;
 	unsigned int gate_count;
 	struct gate *gate;
 	ev_io orders;
@@ -194,6 +195,21 @@ static int make_gates(struct worker *w)
 	return 0;
 }
 
+/* Without a place in the ledger it counts for itself. Returns 0 or -ENOMEM. */
+static int give_counters(struct worker *w)
+{
+	const struct es_worker_params *params = w->params;
+	struct es_ledger_block *all = params->counters;
+
+	if (!all)
+		all = w->counters = calloc(ES_LEDGER_SERVICES, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < params->settings->count; i++)
+		params->settings->service[i].counters = &all[params->settings->service[i].number];
+	return 0;
+}
+
 int es_worker_run(const struct es_worker_params *params)
 {
 	struct worker *w = calloc(1, sizeof(*w));
@@ -207,11 +223,11 @@ int es_worker_run(const struct es_worker_params *params)
 	w->serve.self_number = params->settings->self;
 	w->serve.seal = &params->settings->seal;
 	w->serve.taken = params->taken;
-	w->serve.counters = params->counters;
 	w->serve.handover = params->handover;
 	w->serve.ktls = params->ktls_has ? &es_ktls_kernel : NULL;
 	w->serve.ktls_has = params->ktls_has;
-	if (!w->serve.loop || es_asker_new(w->serve.loop, params->ask, &w->serve.asker) || make_gates(w)) {
+	if (!w->serve.loop || es_asker_new(w->serve.loop, params->ask, &w->serve.asker) || give_counters(w) ||
+	    make_gates(w)) {
 		es_log(ES_LOG_ERR, "worker %u: cannot start", params->number);
 		free(w);
 		return EXIT_FAILURE;
@@ -230,6 +246,7 @@ int es_worker_run(const struct es_worker_params *params)
 	es_asker_free(&w->serve.asker);
 	ev_loop_destroy(w->serve.loop);
 	free(w->gate);
+	free(w->counters);
 	free(w);
 	return EXIT_SUCCESS;
 }

@@ -27,6 +27,7 @@ struct es_order {
 /**
  * struct es_worker_params
  * @number: which listeners are its own; @orders: the socket
+ * @counters: its place in the ledger; NULL: it counts for itself
  * @ktls_has: the kernel's record layer was seen to do that: es_ktls_probe()
  * @ask, @handover: paths of the daemon's sockets
  */
@@ -35,7 +36,7 @@ struct es_worker_params {
 	struct es_settings *settings;
 	const struct es_listeners *listeners;
 	int orders;
-	struct es_serve_counters *counters;
+	struct es_ledger_block *counters;
 	struct es_tls_taken *taken;
 	unsigned int ktls_has;
 	const char *ask;

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a node says of its earshot-tls: status, counters, metrics, and what `earshot check` makes of it."""
+import os
+import re
+import signal
+
+import pytest
+
+from cluster import secure as cluster
+from earshotlab import tls, topology, wait_for
+from web import raw, secure
+
+pytestmark = pytest.mark.earshot
+CONNECTIONS, REQUESTS = 6, 3
+RULES = "".join(f'rule to-{node} {{ service = https  header = "X-To: {node}"  nodes = {node} }}\n' for node in cluster.ALL)
+
+
+@pytest.fixture(scope="module", name="lab")
+def _lab():
+    with cluster.lab_of({"https.inspect": "every"}) as lab:
+        cluster.start_backends(lab)
+        with open(lab.config_file, "a", encoding="utf-8") as config:
+            config.write(RULES)
+        for node in lab.nodes:
+            node.exec(["earshot", "reload"])
+        yield lab
+
+
+def told(lab, node):
+    return lab.status(node)["tls"]
+
+
+def counted(lab, node):
+    """The counters of the one service."""
+    (service,) = told(lab, node)["services"]
+    assert service["name"] == "https"
+    return service["counters"]
+
+
+def counts(lab, name):
+    return sum(counted(lab, node)[name] for node in cluster.ALL)
+
+
+def metrics(lab, node):
+    """{name and labels: value} of those of earshot-tls"""
+    command = ["curl", "-sSf", "--max-time", "5", f"http://{lab.node(node).cluster_address}:{topology.STATUS_PORT}/metrics"]
+    text = lab.node(node).exec(command).stdout
+    return {name: float(value) for name, value in re.findall(r"^(earshot_tls_\S+) (\S+)$", text, re.M)}
+
+
+def metric(lab, name, **labels):
+    """The sum over all nodes."""
+    parts = [f'{label}="{value}"' for label, value in labels.items()]
+    return sum(value for node in cluster.ALL for each, value in metrics(lab, node).items()
+               if each.split("{")[0] == f"earshot_tls_{name}" and all(part in each for part in parts))
+
+
+def gone(lab):
+    """Connections that nodes have given away."""
+    return sum(metric(lab, "moves_total", result=result) for result in ("moved", "lost"))
+
+
+def ask(lab, how, times=REQUESTS):
+    sock, reader = cluster.connect(lab, how)
+    with sock:
+        for number in range(times):
+            sock.sendall(raw.head(f"/len/{number}", X_To=cluster.ALL[number % 3]))
+            reader.response(f"/len/{number}")
+
+
+def test_counted(lab):
+    """Each connection and request once, by version, wherever it was served; and nobody is connected at the end."""
+    before = {name: counts(lab, name) for name in ("full_12", "full_13", "requests", "bytes_out")}
+    before_moves, before_arrivals = gone(lab), metric(lab, "arrivals_total", result="taken")
+    for version in ("1.2", "1.3"):
+        for _ in range(CONNECTIONS):
+            ask(lab, secure.context(lab, version))
+    wait_for(lambda: sum(told(lab, node)["services"][0]["connections"] for node in cluster.ALL) == 0, "all are gone")
+    assert counts(lab, "full_12") - before["full_12"] == CONNECTIONS
+    assert counts(lab, "full_13") - before["full_13"] == CONNECTIONS
+    moves = gone(lab) - before_moves
+    assert moves > 0
+    assert metric(lab, "arrivals_total", result="taken") - before_arrivals == moves
+    # One that moves is read where it comes from, and where it goes to.
+    assert counts(lab, "requests") - before["requests"] == 2 * CONNECTIONS * REQUESTS + moves
+    assert counts(lab, "bytes_out") > before["bytes_out"]
+    assert metric(lab, "handshakes_total", version="1.2", kind="full") == counts(lab, "full_12")
+    assert metric(lab, "requests_total") == counts(lab, "requests")
+    assert metric(lab, "up") == 3 and metric(lab, "service_up") == 3 and metric(lab, "workers", state="accepting") == 6
+    for node in cluster.ALL:
+        assert lab.counters(node)["tls_requests"] == counted(lab, node)["requests"]
+        assert cluster.counters(lab, node)["requests"] == counted(lab, node)["requests"]
+
+
+def test_open_connections(lab):
+    """Those that are open, of a worker that is killed too."""
+    def opened():
+        return sum(told(lab, node)["services"][0]["connections"] for node in cluster.ALL)
+
+    socks = [secure.Secure(lab, secure.context(lab)) for _ in range(5)]
+    wait_for(lambda: opened() == 5, "five", 5, opened)
+    for node in cluster.ALL:
+        parent = lab.pid(node, tls.NAME)
+        with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as children:
+            for pid in children.read().split():
+                os.kill(int(pid), signal.SIGKILL)
+    wait_for(lambda: opened() == 0, "none", 5, opened)
+    for sock in socks:
+        sock.close()
+    wait_for(lambda: all(told(lab, node)["workers"] == 2 for node in cluster.ALL), "workers again")
+
+
+@pytest.mark.parametrize("reason, sent", [("no_tls", b"GET / HTTP/1.0\r\n\r\n"), ("left", b"\x16\x03\x01\x02\x00\x01")])
+def test_failed(lab, reason, sent):
+    """What is no handshake is counted by what it is."""
+    before = metric(lab, "handshakes_failed_total", reason=reason)
+    with raw.connect(lab.client, (lab.net.vip, tls.PORT)) as sock:
+        sock.sendall(sent)
+    wait_for(lambda: metric(lab, "handshakes_failed_total", reason=reason) == before + 1, "the failure is counted", 5,
+             lambda: [{k: v for k, v in counted(lab, n).items() if v} for n in cluster.ALL])
+
+
+def test_refused_by_client(lab):
+    """A client that does not trust the certificate says so in an alert, and one with old ciphers finds nothing in common."""
+    before = metric(lab, "handshakes_failed_total", reason="alert")
+    lab.client.exec(["curl", "-s", f"https://{lab.net.vip}/"], check=False)
+    wait_for(lambda: metric(lab, "handshakes_failed_total", reason="alert") == before + 1, "the alert is counted")
+    before = metric(lab, "handshakes_failed_total", reason="nothing_common")
+    lab.client.exec(["curl", "-sk", "--tls-max", "1.2", "--ciphers", "AES128-SHA", f"https://{lab.net.vip}/"], check=False)
+    wait_for(lambda: metric(lab, "handshakes_failed_total", reason="nothing_common") == before + 1, "so is this")
+
+
+def test_restarts(lab):
+    """Counters go on when earshot-tls or the daemon is started anew, and while it does not run that is said."""
+    ask(lab, secure.context(lab))
+    before = {node: counted(lab, node) for node in cluster.ALL}
+    lab.stop("n1", tls.NAME)
+    try:
+        assert told(lab, "n1")["running"] is False and told(lab, "n1")["workers"] == 0
+        assert counted(lab, "n1")["requests"] == before["n1"]["requests"]
+        assert metrics(lab, "n1")["earshot_tls_up"] == 0
+        assert "TLS       earshot-tls does not run" in lab.node("n1").exec(["earshot", "status"]).stdout
+        found = lab.node("n1").exec(["earshot", "check"], check=False)
+        assert found.returncode == 1 and "earshot-tls does not run" in found.stdout
+    finally:
+        lab.start("n1", tls.NAME)
+    lab.stop("n2", "earshotd")
+    lab.start("n2", "earshotd")
+    wait_for(lambda: told(lab, "n1")["workers"] == 2, "earshot-tls again")
+    for _ in range(CONNECTIONS):
+        ask(lab, secure.context(lab))
+    for node in cluster.ALL:
+        assert counted(lab, node)["requests"] >= before[node]["requests"]
+    assert counts(lab, "requests") >= sum(each["requests"] for each in before.values()) + CONNECTIONS * REQUESTS
+    said = lab.node("n1").exec(["earshot", "status"]).stdout
+    assert "tls       earshot-tls, 2 workers, up " in said and re.search(r"^https +0 +\d+", said, re.M)
+    assert "earshot-tls runs, with 2 workers" in lab.node("n1").exec(["earshot", "check", "--verbose"], check=False).stdout
