@@ -70,8 +70,8 @@ const struct es_conf_key es_conf_tls_keys[] = {
 	CHOICE(tls, minimum, SHOULD_IN(""), "1.2", versions),
 
 	/*
-	 * The ciphers of TLS 1.2, as OpenSSL names them. Default: those of Mozilla's intermediate
-	 * recommendation.
+	 * The ciphers of TLS 1.2, as OpenSSL names them: ECDHE with AES-GCM or ChaCha20-Poly1305. Default:
+	 * those of Mozilla's intermediate recommendation.
 	 * @example ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256
 	 */
 	VALUE(tls, ciphers, SHOULD_IN(""), OPTIONAL, CIPHERS),

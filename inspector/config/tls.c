@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "inspector/config/ciphers.h"
 #include "inspector/config/internal.h"
 
 static int line_of(const struct es_conf_parse *p, unsigned int i, const char *key)
@@ -68,6 +69,26 @@ static void check_files(struct es_conf_parse *p, unsigned int i)
 			     service->name);
 }
 
+static void check_list(struct es_conf_parse *p, unsigned int i, const char *key, const char *ciphers,
+		       const char *suites)
+{
+	struct es_conf_error why;
+
+	if (es_ciphers_judge(ciphers, suites, &why))
+		es_conf_fail(p, line_of(p, i, key), "service %s: tls: %s", p->conf->services[i].name,
+			     why.text);
+}
+
+static void check_ciphers(struct es_conf_parse *p, unsigned int i)
+{
+	const struct es_conf_tls *tls = &p->conf->services[i].tls;
+
+	if (tls->ciphers[0] && tls->minimum < 0x0304)
+		check_list(p, i, "ciphers", tls->ciphers, NULL);
+	if (tls->suites[0])
+		check_list(p, i, "suites", NULL, tls->suites);
+}
+
 /* earshot-tls would ask itself. */
 static void check_server(struct es_conf_parse *p, unsigned int i)
 {
@@ -109,8 +130,10 @@ void es_conf_check_tls(struct es_conf_parse *p, unsigned int i)
 	snprintf(label, sizeof(label), "service %s: tls", service->name);
 	if (es_conf_section_complete(p, &es_conf_sections[ES_CONF_TLS], label, lines))
 		lines->wrong = 1;
-	if (!lines->wrong)
+	if (!lines->wrong) {
 		check_files(p, i);
+		check_ciphers(p, i);
+	}
 	if (!lines->wrong && !p->services[i].wrong)
 		check_server(p, i);
 	check_by_hand(p, i);

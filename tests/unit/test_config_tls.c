@@ -7,8 +7,11 @@
 
 #include "inspector/config/alike.h"
 
-#define SERVER	"server = \"127.0.0.1:8080\"\n"
-#define FILES	"certificate = /a.pem\nkey = /a.key\n"
+#define SERVER "server = \"127.0.0.1:8080\"\n"
+#define FILES  "certificate = /a.pem\nkey = /a.key\n"
+#define INTERMEDIATE                                                                                         \
+	"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:"           \
+	"ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305"
 #define OPEN	DATAPATH NODE "service web { address = 10.77.0.100  port = 443\n" /* the next line is 4 */
 #define TLS	"tls { " FILES SERVER "}\n"					  /* 4 lines */
 #define SHORTER "tls { certificate = /a.pem  key = /a.key  server = \"127.0.0.1:8080\" "
@@ -145,6 +148,19 @@ static const struct {
 	{OPEN SHORTER "ciphers = \"AES 128\" } }",
 	 "t.conf:4: tls: ciphers = AES 128: expected names of OpenSSL with \":\" between them, at most 2047 "
 	 "characters"},
+	{OPEN SHORTER "minimum = 1.2\nciphers = \"ECDHE-RSA-AES128-GCM-SHA256:ECDHE-AES\" } }",
+	 "t.conf:5: service web: tls: ciphers: OpenSSL knows no ECDHE-AES: expected names of "
+	 "openssl-ciphers(1), "
+	 "as in " INTERMEDIATE},
+	{OPEN SHORTER "ciphers = ECDHE-RSA-AES128-SHA } }",
+	 "t.conf:4: service web: tls: ciphers: ECDHE-RSA-AES128-SHA cannot be used: expected ECDHE with "
+	 "AES-GCM "
+	 "or CHACHA20-POLY1305, as in " INTERMEDIATE},
+	{OPEN SHORTER "ciphers = \"ECDHE+AESGCM:!ECDHE\" } }",
+	 "t.conf:4: service web: tls: ciphers: none: expected ECDHE with AES-GCM or CHACHA20-POLY1305"},
+	{OPEN SHORTER "minimum = 1.3\nsuites = TLS_AES_128_CCM_SHA256 } }",
+	 "t.conf:5: service web: tls: suites: TLS_AES_128_CCM_SHA256 cannot be used: expected of "
+	 "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"},
 	{OPEN SHORTER "minimum = 1.3\nciphers = AES128 } }",
 	 "t.conf:5: service web: tls: ciphers are of TLS 1.2, and minimum is 1.3: expected suites"},
 	{OPEN SHORTER "\nclient_required = no } }", "t.conf:5: service web: tls: client_required has no "

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "inspector/base/wall.h"
+#include "inspector/config/ciphers.h"
 #include "tls/handshake/internal.h"
 
 #define GROUPS	       "X25519:P-256:P-384"
@@ -133,7 +134,7 @@ static int make(struct es_tls_context *context, const struct es_tls_settings *se
 	}
 	r = set_protocol(context, settings, err);
 	if (!r)
-		r = es_tls_ciphers_set(context->ssl, settings->ciphers, settings->suites, err);
+		r = es_ciphers_set(context->ssl, settings->ciphers, settings->suites, err);
 	SSL_CTX_set_security_level(context->ssl, SECURITY_LEVEL); /* a list of ciphers can set it, too */
 	if (!r && settings->client_ca_file)
 		r = es_tls_client_ca_set(context->ssl, settings->client_ca_file, settings->client_must,

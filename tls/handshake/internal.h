@@ -94,9 +94,6 @@ static inline int es_tls_records_agree(const struct es_tls_handshake *handshake)
 /* The context of a handshake; the last one to let go frees it. */
 struct es_tls_context *es_tls_context_get(struct es_tls_context *context);
 
-/* es_tls_ciphers_set() - those of the settings, or Mozilla's; 0 or -EINVAL, and @err names the wrong one */
-int es_tls_ciphers_set(SSL_CTX *ssl, const char *ciphers, const char *suites, struct es_conf_error *err);
-
 /* es_tls_client_ca_set() - ask for client certificates; @ret_digest: of the file */
 int es_tls_client_ca_set(SSL_CTX *ssl, const char *file, int must, uint8_t ret_digest[ES_TLS_DIGEST_SIZE],
 			 struct es_conf_error *err);

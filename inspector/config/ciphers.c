@@ -2,10 +2,13 @@
 /*
  * Which ciphers a service offers: tls/record/ has AES-GCM and ChaCha20-Poly1305, after ECDHE, and no others.
  */
-#include <errno.h>
-#include <string.h>
+#include "inspector/config/ciphers.h"
 
-#include "tls/handshake/internal.h"
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <string.h>
 
 /* https://wiki.mozilla.org/Security/Server_Side_TLS, intermediate, version 5.7, without DHE. */
 #define INTERMEDIATE                                                                                         \
@@ -38,7 +41,10 @@ static int know_ciphers(const char *ciphers, struct es_conf_error *err)
 
 	while (!r && next_word(&ciphers, word))
 		if (!strchr("!-+@", word[0]) && !SSL_CTX_set_cipher_list(alone, word)) {
-			es_conf_error_set(err, "ciphers: OpenSSL knows no %s: see openssl-ciphers(1)", word);
+			es_conf_error_set(err,
+					  "ciphers: OpenSSL knows no %s: expected names of "
+					  "openssl-ciphers(1), as in %s",
+					  word, INTERMEDIATE);
 			r = -EINVAL;
 		}
 	SSL_CTX_free(alone);
@@ -95,7 +101,7 @@ static int check_suites(const char *suites, struct es_conf_error *err)
 	return -EINVAL;
 }
 
-int es_tls_ciphers_set(SSL_CTX *ssl, const char *ciphers, const char *suites, struct es_conf_error *err)
+int es_ciphers_set(SSL_CTX *ssl, const char *ciphers, const char *suites, struct es_conf_error *err)
 {
 	int r = ciphers ? know_ciphers(ciphers, err) : 0;
 
@@ -112,4 +118,16 @@ int es_tls_ciphers_set(SSL_CTX *ssl, const char *ciphers, const char *suites, st
 		return -EINVAL;
 	}
 	return check_ciphers(ssl, err);
+}
+
+int es_ciphers_judge(const char *ciphers, const char *suites, struct es_conf_error *err)
+{
+	SSL_CTX *ssl = SSL_CTX_new(TLS_server_method());
+	int r = ssl ? es_ciphers_set(ssl, ciphers, suites, err) : -ENOMEM;
+
+	if (!ssl)
+		es_conf_error_set(err, "OpenSSL cannot be used: expected its default provider");
+	SSL_CTX_free(ssl);
+	ERR_clear_error();
+	return r;
 }
