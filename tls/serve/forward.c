@@ -6,16 +6,10 @@
 #include <errno.h>
 #include <sys/socket.h>
 #include "inspector/base/clock.h"
-#include "tls/http/proxy_v2.h"
+#include "tls/serve/errand.h"
 #include "tls/serve/forward.h"
 
 #define TURNS 16 /* of ES_SERVE_BUFFER bytes, before other connections have theirs */
-
-static int is_idempotent(enum es_http_method method)
-{
-	return method == ES_HTTP_METHOD_GET || method == ES_HTTP_METHOD_HEAD ||
-	       method == ES_HTTP_METHOD_OPTIONS;
-}
 
 void es_forward_end(struct es_forward *f)
 {
@@ -30,64 +24,31 @@ static enum es_forward_result wrong(struct es_forward *f, unsigned int status)
 	return f->bytes ? ES_FORWARD_LOST : ES_FORWARD_WRONG;
 }
 
-/* Give the server's connection the head, and before that the client's addresses. Returns 0 or -errno. */
-static int queue_head(struct es_forward *f)
+static struct es_errand errand_of(const struct es_forward *f)
 {
-	struct es_client *c = f->client;
-	struct es_tls_state state;
-	uint8_t *room;
-
-	if (c->service->tell == ES_TLS_TELL_PROXY && !f->upstream->has_told) {
-		room = es_buffer_room(&f->upstream->out, ES_TLS_PROXY_V2_MAX);
-		if (!room)
-			return -ENOMEM;
-		es_tls_records_state(c->records, &state);
-		es_buffer_added(&f->upstream->out, es_tls_proxy_v2_put(&c->flow, &state, room));
-		es_tls_state_wipe(&state);
-		f->upstream->has_told = 1;
-	}
-	return es_buffer_add(&f->upstream->out, es_buffer_front(&f->head), es_buffer_len(&f->head));
-}
-
-/*
- * A connection to the server. One that has served before may end at any moment, and what was sent on it then
- * may have been executed or not: such a one is only for requests that may be sent again.
- */
-static int find_upstream(struct es_forward *f)
-{
-	struct es_client *c = f->client;
-	int rc = 0;
-
-	if (f->upstream && (!f->may_repeat || !es_upstream_is_alive(f->upstream)))
-		es_upstream_free(&f->upstream);
-	if (!f->upstream && f->may_repeat && c->service->tell != ES_TLS_TELL_PROXY)
-		f->upstream = es_upstream_take(c->service, f->changed, f->ctx);
-	if (f->upstream)
-		es_serve_count(c->service->counters, ES_SERVE_upstream_reused);
-	else
-		rc = es_upstream_new(c->serve, c->service, f->changed, f->ctx, &f->upstream);
-	return rc ? rc : queue_head(f);
+	return (struct es_errand){.client = f->client,
+				  .head = &f->head,
+				  .may_repeat = f->may_repeat,
+				  .changed = f->changed,
+				  .ctx = f->ctx};
 }
 
 /* The server's connection was an old one, and has ended without a word. */
 static int try_again(struct es_forward *f)
 {
-	if (!f->may_repeat || !f->upstream->is_reused)
+	const struct es_errand errand = errand_of(f);
+
+	if (!es_errand_again(&errand, &f->upstream))
 		return 0;
-	es_serve_count(f->client->service->counters, ES_SERVE_upstream_repeated);
 	f->may_repeat = 0;
 	f->is_cut = 0;
-	es_upstream_free(&f->upstream);
-	if (es_upstream_new(f->client->serve, f->client->service, f->changed, f->ctx, &f->upstream))
-		return 0;
-	return !queue_head(f);
+	return 1;
 }
 
 enum es_forward_result es_forward_begin(struct es_forward *f, const struct es_http_head *head)
 {
 	struct es_client *c = f->client;
-	struct es_tls_state state;
-	uint8_t *room;
+	struct es_errand errand;
 
 	es_client_release(c);
 	f->is_head = head->method == ES_HTTP_METHOD_HEAD;
@@ -100,17 +61,13 @@ enum es_forward_result es_forward_begin(struct es_forward *f, const struct es_ht
 	f->wait = ES_FORWARD_NOTHING;
 	es_tls_body_init(&f->body, head);
 	f->is_request_over = f->body.kind == ES_TLS_BODY_NONE;
-	f->may_repeat = f->is_request_over && is_idempotent(head->method) && !head->upgrade;
+	f->may_repeat = f->is_request_over && es_errand_may_repeat(head->method) && !head->upgrade;
 	es_tls_response_init(&f->response, f->is_head, 0);
-	room = es_buffer_room(&f->head, head->head_len_bytes + ES_TLS_HEAD_EXTRA);
-	if (!room)
+	if (es_errand_head(c, head, (const char *)es_buffer_front(&c->text), &f->head))
 		return ES_FORWARD_LOST;
-	es_tls_records_state(c->records, &state);
-	es_buffer_added(&f->head, es_tls_request_head(head, (const char *)es_buffer_front(&c->text),
-						      c->service->tell, &c->flow, &state, (char *)room));
-	es_tls_state_wipe(&state);
 	es_client_take(c, head->head_len_bytes);
-	if (find_upstream(f))
+	errand = errand_of(f);
+	if (es_errand_begin(&errand, &f->upstream))
 		return wrong(f, 502);
 	return es_forward_run(f);
 }
