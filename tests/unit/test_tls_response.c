@@ -150,12 +150,62 @@ static void long_bodies_are_counted(void **unused)
 	(void)unused;
 }
 
+/* The parts of a response, in whichever pieces it comes: H head, B body, C coding, T trailer; | ends a head. */
+static void parts_are_told_apart(void **unused)
+{
+	static const struct {
+		const char *text;
+		const char *parts;
+		enum es_tls_response_end end;
+	} cases[] = {
+		{"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcHTTP", "H|B", ES_TLS_RESPONSE_OVER},
+		{"HTTP/1.1 204 No\r\n\r\n", "H|", ES_TLS_RESPONSE_OVER},
+		{"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+		 "H|H|B", ES_TLS_RESPONSE_OVER},
+		{"HTTP/1.1 200 OK\r\n\r\nto the end", "H|B", ES_TLS_RESPONSE_AT_CLOSE},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+		 "H|CBCBCT", ES_TLS_RESPONSE_OVER},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n\r\n", "H|CT",
+		 ES_TLS_RESPONSE_OVER},
+		{"HTTP/1.1 101 Go on\r\n\r\n", "H|", ES_TLS_RESPONSE_TUNNEL},
+		{"HTTP/2 200\r\n\r\n", "H", ES_TLS_RESPONSE_BAD},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (size_t step = 1; step < 40; step++) {
+			size_t len = strlen(cases[i].text), at = 0, used;
+			enum es_tls_response_end end = ES_TLS_RESPONSE_OPEN;
+			struct es_tls_response response;
+			char parts[64] = "";
+
+			es_tls_response_init(&response, 0, 0);
+			while (at < len && (end == ES_TLS_RESPONSE_OPEN || end == ES_TLS_RESPONSE_AT_CLOSE)) {
+				size_t there = step - at % step < len - at ? step - at % step : len - at;
+				unsigned int heads = response.heads;
+				enum es_tls_response_part part;
+
+				end = es_tls_response_part(&response, (const uint8_t *)cases[i].text + at,
+							   there, &used, &part);
+				assert_true(used && used <= there);
+				if (!*parts || parts[strlen(parts) - 1] != "HBCT"[part])
+					strncat(parts, &"HBCT"[part], 1);
+				if (response.heads != heads)
+					strncat(parts, "|", 1);
+				at += used;
+			}
+			assert_string_equal(parts, cases[i].parts);
+			assert_int_equal(end, cases[i].end);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(responses_end_where_they_say),
 		cmocka_unit_test(what_has_no_end_is_bad),
 		cmocka_unit_test(long_bodies_are_counted),
+		cmocka_unit_test(parts_are_told_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,7 @@ static void line_end(struct es_tls_response *r, int is_status)
 static void head_end(struct es_tls_response *r, unsigned int status)
 {
 	r->status = status;
+	r->heads++;
 	r->keeps = !r->says_close && (r->is_1_1 || r->says_keep_alive);
 	if (r->is_connect && status >= 200 && status < 300)
 		r->scan.phase = ES_RESPONSE_UPGRADED;
@@ -99,26 +100,23 @@ static size_t take_body(struct es_tls_response *r, size_t len)
 	return es_response_skip(&r->scan, len < UINT32_MAX ? (uint32_t)len : UINT32_MAX);
 }
 
-enum es_tls_response_end es_tls_response_take(struct es_tls_response *response, const uint8_t *bytes,
-					      size_t len, size_t *ret_used)
+/* Read on, by one byte or more. Returns how many. */
+static size_t take_some(struct es_tls_response *r, const uint8_t *bytes, size_t len)
 {
-	struct es_response *scan = &response->scan;
-	size_t used = 0;
+	if (!es_response_reads(&r->scan))
+		return take_body(r, len);
+	if (take_word(r, bytes, len))
+		return sizeof(uint64_t);
+	take_byte(r, *bytes);
+	return 1;
+}
 
-	while (used < len && scan->phase < ES_RESPONSE_DONE) {
-		if (!es_response_reads(scan))
-			used += take_body(response, len - used);
-		else if (take_word(response, bytes + used, len - used))
-			used += sizeof(uint64_t);
-		else
-			take_byte(response, bytes[used++]);
-	}
-	*ret_used = used;
-	switch (scan->phase) {
+static enum es_tls_response_end end_of(const struct es_tls_response *r)
+{
+	switch (r->scan.phase) {
 	case ES_RESPONSE_DONE:
 		return ES_TLS_RESPONSE_OVER;
 	case ES_RESPONSE_UNTIL_CLOSE:
-		*ret_used = len;
 		return ES_TLS_RESPONSE_AT_CLOSE;
 	case ES_RESPONSE_UPGRADED:
 		return ES_TLS_RESPONSE_TUNNEL;
@@ -127,4 +125,48 @@ enum es_tls_response_end es_tls_response_take(struct es_tls_response *response, 
 	default:
 		return ES_TLS_RESPONSE_OPEN;
 	}
+}
+
+enum es_tls_response_end es_tls_response_take(struct es_tls_response *response, const uint8_t *bytes,
+					      size_t len, size_t *ret_used)
+{
+	size_t used = 0;
+
+	while (used < len && response->scan.phase < ES_RESPONSE_DONE)
+		used += take_some(response, bytes + used, len - used);
+	*ret_used = response->scan.phase == ES_RESPONSE_UNTIL_CLOSE ? len : used;
+	return end_of(response);
+}
+
+static enum es_tls_response_part part_of(uint8_t phase)
+{
+	switch (phase) {
+	case ES_RESPONSE_CHUNK_SIZE:
+	case ES_RESPONSE_CHUNK_EXT:
+	case ES_RESPONSE_CHUNK_END:
+		return ES_TLS_PART_CODING;
+	case ES_RESPONSE_TRAILER_LINE:
+	case ES_RESPONSE_TRAILER:
+		return ES_TLS_PART_TRAILER;
+	default:
+		return phase < ES_RESPONSE_CHUNK_SIZE ? ES_TLS_PART_HEAD : ES_TLS_PART_BODY;
+	}
+}
+
+enum es_tls_response_end es_tls_response_part(struct es_tls_response *response, const uint8_t *bytes,
+					      size_t len, size_t *ret_used,
+					      enum es_tls_response_part *ret_part)
+{
+	const struct es_response *scan = &response->scan;
+	unsigned int heads = response->heads;
+	size_t used = 0;
+
+	*ret_part = part_of(scan->phase);
+	if (scan->phase == ES_RESPONSE_UNTIL_CLOSE)
+		used = len;
+	while (used < len && scan->phase < ES_RESPONSE_DONE && part_of(scan->phase) == *ret_part &&
+	       response->heads == heads)
+		used += take_some(response, bytes + used, len - used);
+	*ret_used = used;
+	return end_of(response);
 }

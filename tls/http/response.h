@@ -23,12 +23,14 @@ enum es_tls_response_end {
 /**
  * struct es_tls_response - @status: of the last head, 0 before; interim ones (1xx but 101) do not end it
  * @keeps: after ES_TLS_RESPONSE_OVER: the server's connection may be asked again (RFC 9112 section 9.3)
+ * @heads: how many have been read, interim ones among them
  * Its own: the line that is being read, and what the head's lines have said so far.
  */
 struct es_tls_response {
 	struct es_response scan;
 	unsigned int status;
 	int keeps;
+	unsigned int heads;
 	int is_head; /* it answers HEAD */
 	int is_connect;
 	char line[ES_TLS_RESPONSE_LINE];
@@ -55,5 +57,21 @@ static inline uint64_t es_tls_response_left(const struct es_tls_response *respon
 		       ? response->scan.left
 		       : 0;
 }
+
+/* Parts of a response, for who does not give them to the client as they are. */
+enum es_tls_response_part {
+	ES_TLS_PART_HEAD,    /* of a head, with its empty line */
+	ES_TLS_PART_BODY,    /* of the body itself */
+	ES_TLS_PART_CODING,  /* of what stands around chunks */
+	ES_TLS_PART_TRAILER, /* of the trailer section, with its empty line */
+};
+
+/**
+ * es_tls_response_part() - as es_tls_response_take(), but no further than one part goes; a head is one
+ * @ret_part: what the @ret_used bytes are
+ */
+enum es_tls_response_end es_tls_response_part(struct es_tls_response *response, const uint8_t *bytes,
+					      size_t len, size_t *ret_used,
+					      enum es_tls_response_part *ret_part);
 
 #endif
