@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include "inspector/ask/port.h"
@@ -17,11 +18,13 @@
 #define EVENTS_MAX  4	      /* at a time, so that the worker soon shows again that it runs */
 #define BATCHES_MAX 4	      /* of a process, before others have their turn */
 #define ANSWERS_MAX (1 << 20) /* bytes that may wait for a process */
+#define NEWS_NS	    200000000 /* between two looks for news */
 #define LOAD_NONE   UINT8_MAX /* there is no room for one more service */
 
 _Static_assert(ES_ASKED_ANSWER_MAX <= ES_ASK_PAGE_MAX, "an answer fits");
 _Static_assert(ES_CONF_SERVICES_MAX < LOAD_NONE, "each service has a number");
 _Static_assert(ES_CONF_NAME_SIZE <= ES_ASK_NODE_SIZE, "a name fits");
+_Static_assert(ES_CONF_SERVICES_MAX <= 64, "a bit for each service");
 
 static void count(struct es_inspector *in, enum es_worker_counter counter)
 {
@@ -266,6 +269,55 @@ static void asker_read(struct es_ask_port *p, struct es_inspector *in, struct es
 		asker_close(p, asker);
 }
 
+/* --- news */
+
+/* The services of which this node is drained. One that is on no ring is drained of all. */
+static uint64_t drained(const struct es_inspector *in)
+{
+	const struct es_health *health = in->params->health;
+	unsigned int self = in->cluster->self;
+
+	if (!in->cluster->weight[self] ||
+	    atomic_load_explicit(&health->state[self], memory_order_relaxed) == ES_NODE_DRAINING)
+		return UINT64_MAX;
+	return atomic_load_explicit(&health->drained[self], memory_order_relaxed);
+}
+
+/* A process whose socket is full hears of it the next time. */
+static void tell_news(const struct es_inspector *in, struct es_asker *asker, uint64_t now)
+{
+	const struct es_conf *conf = in->cluster->conf;
+
+	/* Which numbers it has heard of is not known any more. */
+	if (!asker->is_new && asker->conf_version != in->conf_version)
+		asker->drained = ~now;
+	asker->is_new = 0;
+	asker->conf_version = in->conf_version;
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const uint64_t bit = 1ULL << i;
+		struct es_ask_answer news = {.magic = ES_ASK_MAGIC,
+					     .version = ES_ASK_VERSION,
+					     .word = now & bit ? ES_ASK_DRAINS : ES_ASK_SERVES};
+
+		if (!conf->services[i].tls.line || !((asker->drained ^ now) & bit))
+			continue;
+		snprintf(news.node, sizeof(news.node), "%s", conf->services[i].name);
+		if (send(asker->fd, &news, sizeof(news), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(news))
+			asker->drained ^= bit;
+	}
+}
+
+static void look_for_news(struct es_ask_port *p, const struct es_inspector *in)
+{
+	uint64_t times, now = drained(in);
+
+	if (read(p->news_fd, &times, sizeof(times)) != sizeof(times))
+		return;
+	for (unsigned int i = 0; i < ES_ASK_PROCESSES_MAX; i++)
+		if (atomic_load_explicit(&p->asker[i].is_taken, memory_order_acquire))
+			tell_news(in, &p->asker[i], now);
+}
+
 void es_ask_port_serve(struct es_inspector *in, void *port)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -273,15 +325,31 @@ void es_ask_port_serve(struct es_inspector *in, void *port)
 	int n = epoll_wait(p->epoll_fd, events, EVENTS_MAX, 0);
 
 	for (int i = 0; i < n; i++)
-		asker_read(p, in, events[i].data.ptr);
+		if (events[i].data.ptr)
+			asker_read(p, in, events[i].data.ptr);
+		else
+			look_for_news(p, in);
 }
 
 /* --- the control thread's */
 
 int es_ask_port_init(struct es_ask_port *p)
 {
+	struct epoll_event event = {.events = EPOLLIN};
+	int rc;
+
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	return p->epoll_fd < 0 ? -errno : 0;
+	if (p->epoll_fd < 0)
+		return -errno;
+	p->news_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (p->news_fd >= 0 && !epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, p->news_fd, &event))
+		return 0;
+	rc = -errno;
+	if (p->news_fd >= 0)
+		close(p->news_fd);
+	close(p->epoll_fd);
+	p->epoll_fd = -1;
+	return rc;
 }
 
 void es_ask_port_fini(struct es_ask_port *p)
@@ -291,6 +359,7 @@ void es_ask_port_fini(struct es_ask_port *p)
 	for (unsigned int i = 0; i < ES_ASK_PROCESSES_MAX; i++)
 		if (atomic_load_explicit(&p->asker[i].is_taken, memory_order_acquire))
 			asker_close(p, &p->asker[i]);
+	close(p->news_fd);
 	close(p->epoll_fd);
 	p->epoll_fd = -1;
 }
@@ -306,6 +375,7 @@ unsigned int es_ask_port_count(const struct es_ask_port *p)
 
 int es_ask_port_add(struct es_ask_port *p, int fd)
 {
+	const struct itimerspec often = {.it_interval.tv_nsec = NEWS_NS, .it_value.tv_nsec = NEWS_NS};
 	struct epoll_event event = {.events = EPOLLIN};
 	const int room = ANSWERS_MAX;
 	struct es_asker *asker = p->asker;
@@ -319,9 +389,12 @@ int es_ask_port_add(struct es_ask_port *p, int fd)
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)))
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	asker->fd = fd;
+	asker->drained = 0;
+	asker->is_new = 1;
 	atomic_store_explicit(&asker->is_taken, 1, memory_order_release);
 	event.data.ptr = asker;
-	if (!epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+	if (!timerfd_settime(p->news_fd, 0, &often, NULL) &&
+	    !epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &event))
 		return 0;
 	atomic_store_explicit(&asker->is_taken, 0, memory_order_release);
 	return -errno;

@@ -19,10 +19,17 @@ struct es_inspector;
 #define ES_ASK_RESPONSES     4096 /* that wait for the control thread; a power of two */
 #define ES_ASK_BATCH	     8	  /* messages that are read, and answers that are sent, at a time */
 
-/* struct es_asker - a process; @is_taken: the control thread sets it, and the worker clears it */
+/*
+ * struct es_asker - a process; @is_taken: the control thread sets it, and the worker clears it
+ * @drained: of which services, a bit each, it believes that this node is drained, in @conf_version's numbers;
+ * of none if it @is_new
+ */
 struct es_asker {
 	_Atomic int is_taken;
 	int fd;
+	uint64_t drained;
+	uint32_t conf_version;
+	int is_new;
 	struct es_ask_table in_hand;
 };
 
@@ -41,12 +48,14 @@ struct es_ask_reply {
 };
 
 /**
- * struct es_ask_port - @begun: requests that were begun here so far, but for connections' first ones
+ * struct es_ask_port - @news_fd: a timer: is there something that processes do not know?
+ * @begun: requests that were begun here so far, but for connections' first ones
  * @written, @taken: of @response, by the worker and by the control thread; what finds no room is lost
  * @reply: @replies of them, to the process whose messages are in @message
  */
 struct es_ask_port {
 	int epoll_fd;
+	int news_fd;
 	struct es_asker asker[ES_ASK_PROCESSES_MAX];
 	struct es_ask_load load[ES_CONF_SERVICES_MAX];
 	_Atomic unsigned long long begun;

@@ -8,6 +8,9 @@
  * served, and gets one answer, not always in order; the asking process carries it out and tells what became
  * of the request. The other messages are not answered.
  *
+ * Besides answers a process gets news, which belong to no question: their id is 0, and one that does not know
+ * them leaves them aside.
+ *
  * A request is in hand on this node from the question (or ES_ASK_TAKEN) on until ES_ASK_MOVED or ES_ASK_DONE;
  * when the process closes its socket, all its requests are over. That is this node's load, so each of them
  * has to come to an end. After ES_ASK_REJECT and ES_ASK_RESET nothing needs to be told.
@@ -70,6 +73,9 @@ enum es_ask_word {
 	ES_ASK_MOVE,   /* to @node */
 	ES_ASK_REJECT, /* with the bytes behind the struct, a whole response; its connection ends */
 	ES_ASK_RESET,  /* no node can serve it */
+	/* News of the service @node; until then, on a new socket: ES_ASK_SERVES. */
+	ES_ASK_DRAINS, /* this node is drained of it: clients that would stay should leave, and come again */
+	ES_ASK_SERVES, /* it is not, or no more */
 };
 
 struct es_ask_answer {

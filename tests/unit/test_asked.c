@@ -5,6 +5,7 @@
  */
 #include "cmocka_all.h"
 #include <errno.h>
+#include <poll.h>
 #include "inspector/ask/port.h"
 #include "inspector/ask/wire.h"
 #include "inspector/cluster/content_sync.h"
@@ -516,6 +517,65 @@ static void test_many_processes(void **state)
 	close_port();
 }
 
+/* News of the service that come within two looks; returns whether there were any. */
+static int has_news(enum es_ask_word *ret_word)
+{
+	struct pollfd fd = {.fd = port->epoll_fd, .events = POLLIN};
+	struct es_ask_answer got;
+
+	for (int looks = 0; looks < 2; looks++) {
+		assert_int_equal(poll(&fd, 1, 5000), 1);
+		es_ask_port_serve(&in, port);
+		if (recv(process, &got, sizeof(got), 0) < 0)
+			continue;
+		assert_int_equal(got.magic, ES_ASK_MAGIC);
+		assert_true(got.id == 0);
+		assert_string_equal(got.node, "web");
+		*ret_word = (enum es_ask_word)got.word;
+		return 1;
+	}
+	return 0;
+}
+
+static void expect_news(enum es_ask_word word)
+{
+	enum es_ask_word got;
+
+	assert_true(has_news(&got));
+	assert_int_equal(got, word);
+}
+
+/* Processes hear that this node is drained, of a service or of all, once; and that it is not any more. */
+static void test_news(void **state)
+{
+	enum es_ask_word got;
+
+	(void)state;
+	open_port();
+	only(SELF);
+	assert_false(has_news(&got));
+	es_health_set_state(&health, SELF, ES_NODE_DRAINING);
+	expect_news(ES_ASK_DRAINS);
+	assert_false(has_news(&got));
+	es_health_set_state(&health, SELF, ES_NODE_UP);
+	expect_news(ES_ASK_SERVES);
+	atomic_store(&health.drained[SELF], 2); /* of another service */
+	assert_false(has_news(&got));
+	atomic_store(&health.drained[SELF], 1);
+	expect_news(ES_ASK_DRAINS);
+	/* Services may have other numbers: all is told anew. */
+	in.conf_version++;
+	expect_news(ES_ASK_DRAINS);
+	/* One that comes later hears it, too. */
+	close(process);
+	es_ask_port_serve(&in, port);
+	connect_process();
+	expect_news(ES_ASK_DRAINS);
+	atomic_store(&health.drained[SELF], 0);
+	expect_news(ES_ASK_SERVES);
+	close_port();
+}
+
 /* Requests begin and end in any order. */
 static void test_table(void **state)
 {
@@ -556,25 +616,16 @@ static void test_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_stays),
-		TEST(test_moves),
-		TEST(test_cannot_move),
-		TEST(test_ambiguous),
-		TEST(test_unread),
-		TEST(test_other_service),
-		TEST(test_rejects),
-		TEST(test_no_node),
-		TEST(test_poison),
-		TEST(test_mark),
-		TEST(test_taken),
-		TEST(test_trace),
-		TEST(test_reload),
-		TEST(test_in_hand),
-		TEST_V4(test_not_in_hand),
-		TEST_V4(test_malformed),
-		TEST_V4(test_slow),
-		TEST_V4(test_many_processes),
-		cmocka_unit_test(test_table),
+		TEST(test_stays),	   TEST(test_moves),
+		TEST(test_cannot_move),	   TEST(test_ambiguous),
+		TEST(test_unread),	   TEST(test_other_service),
+		TEST(test_rejects),	   TEST(test_no_node),
+		TEST(test_poison),	   TEST(test_mark),
+		TEST(test_taken),	   TEST(test_trace),
+		TEST(test_reload),	   TEST(test_in_hand),
+		TEST_V4(test_not_in_hand), TEST_V4(test_malformed),
+		TEST_V4(test_slow),	   TEST_V4(test_many_processes),
+		TEST_V4(test_news),	   cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
