@@ -124,14 +124,14 @@ def per_row(rows, cells):
 
 
 def markdown(rows, arguments):
-    """The table as docs/performance.md has it: rate to one nginx, and CPU time per request in brackets, likewise."""
+    """The table as docs/performance.md has it: rate to one nginx, and the processes' CPU time per request in brackets, likewise."""
     modes = [mode for mode in arguments.modes if mode not in ("direct", "earshot-never")]
     lines = ["| body, connection | " + " | ".join(modes) + " |", "|---|" + "---|" * len(modes)]
     for (size, connection), by_mode in per_row(rows, arguments.cells):
         cells = []
         for mode in modes:
             row = by_mode.get(mode) or (by_mode.get("earshot-never") if mode == "earshot" else None)
-            cells.append(f"{row['to_direct']:.2f} ({row['cpu_to_direct']:.2f})" if row and row["to_direct"] else "")
+            cells.append(f"{row['to_direct']:.2f} ({row['own_to_direct']:.2f})" if row and row["to_direct"] else "")
         lines.append(f"| {size}, {connection} | " + " | ".join(cells) + " |")
     return lines
 
@@ -146,8 +146,8 @@ def gains(rows, arguments):
         gain = saved = ""
         if proxies and ours:
             gain = f"{100 * ours['requests_per_s'] / max(row['requests_per_s'] for row in proxies) - 100:+.0f}"
-            saved = f"{100 - 100 * ours['cpu_us'] / min(row['cpu_us'] for row in proxies):.0f}"
-        shown = [f"{by_mode[mode]['requests_per_s']:,.0f} ({by_mode[mode]['cpu_us']:.0f})" if mode in by_mode else "" for mode in arguments.modes]
+            saved = f"{100 - 100 * ours['own_us'] / min(row['own_us'] for row in proxies):.0f}"
+        shown = [f"{by_mode[mode]['requests_per_s']:,.0f} ({by_mode[mode]['own_us']:.0f})" if mode in by_mode else "" for mode in arguments.modes]
         lines.append(f"| {size} | " + " | ".join(shown) + f" | {gain} | {saved} |")
     return lines
 

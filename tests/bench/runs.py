@@ -27,13 +27,13 @@ def measure(world, mode, size, workload, arguments):
     warmup = {"errors": 0}
     if arguments.warmup:
         warmup = workload.run(lab, url, size, arguments.warmup, arguments.clients)
-    identities = world.identities()
+    identities = world.identities(mode)
     counters = world.counters(mode)
-    before = cpu.snapshot(identities)
+    before = cpu.snapshot(*identities)
     started = time.monotonic()
     result = workload.run(lab, url, size, arguments.seconds, arguments.clients)
     elapsed = time.monotonic() - started
-    used = cpu.usage(before, cpu.snapshot(identities))
+    used = cpu.usage(before, cpu.snapshot(*identities))
     requests = max(result["requests"], 1)
 
     def per_request(seconds):
@@ -44,6 +44,7 @@ def measure(world, mode, size, workload, arguments):
         "requests_per_s": round(requests / (result["duration_us"] / 1e6), 1),
         "cpu_us": per_request(used["total"]),
         "cpu_us_without_client": per_request(used["total"] - result["client_cpu_s"]),
+        "cpu_us_own": per_request(sum(used["by_name"].values()) + result["client_cpu_s"]),
         "cpu_us_softirq": per_request(used["softirq"]),
         "cpu_us_by_process": {name: per_request(value) for name, value in sorted(used["by_name"].items()) if value},
         "machine_busy": round(used["total"] / elapsed / os.cpu_count(), 3),
@@ -120,7 +121,7 @@ def summarise(runs):
             return [run[key] / base[key] for run, base in bases if base and base[key]]
 
         rates = [run["requests_per_s"] for run in group]
-        rate_ratios, cpu_ratios = ratios("requests_per_s"), ratios("cpu_us")
+        rate_ratios, cpu_ratios, own_ratios = ratios("requests_per_s"), ratios("cpu_us"), ratios("cpu_us_own")
         rows.append({
             "size": size, "connection": connection, "mode": mode, "rounds": len(group),
             "requests_per_s": median(lambda run: run["requests_per_s"]),
@@ -130,6 +131,8 @@ def summarise(runs):
             "cpu_us": median(lambda run: run["cpu_us"]),
             "cpu_us_without_client": median(lambda run: run["cpu_us_without_client"]),
             "cpu_to_direct": round(statistics.median(cpu_ratios), 3) if cpu_ratios else None,
+            "own_us": median(lambda run: run["cpu_us_own"]),
+            "own_to_direct": round(statistics.median(own_ratios), 3) if own_ratios else None,
             "p50_us": median(lambda run: run["wrk"]["p50_us"]),
             "p99_us": median(lambda run: run["wrk"]["p99_us"]),
             "errors": sum(run["wrk"]["errors"] + run["warmup_errors"] for run in group),
@@ -141,7 +144,7 @@ def summarise(runs):
 def table(rows):
     """The rows as aligned text."""
     lines = [("body", "connection", "mode", "req/s", "min..max", "x direct", "min..max", "CPU us", "x direct",
-              "no client", "p50 ms", "p99 ms", "errors")]
+              "no client", "own us", "x direct", "p50 ms", "p99 ms", "errors")]
     cell = None
     for row in rows:
         here = (row["size"], row["connection"])
@@ -154,6 +157,7 @@ def table(rows):
             f"{low:,.0f}..{high:,.0f}", f"{ratio:.2f}" if ratio else "-",
             f"{spread[0]:.2f}..{spread[1]:.2f}" if spread else "-", f"{row['cpu_us']:.1f}",
             f"{cpu_ratio:.2f}" if cpu_ratio else "-", f"{row['cpu_us_without_client']:.1f}",
+            f"{row['own_us']:.1f}", f"{row['own_to_direct']:.2f}" if row["own_to_direct"] else "-",
             f"{row['p50_us'] / 1000:.2f}", f"{row['p99_us'] / 1000:.2f}", str(row["errors"])))
         cell = here
     widths = [max(len(line[i]) for line in lines if line) for i in range(len(lines[0]))]

@@ -133,9 +133,11 @@ class Targets:
             if status != 200 or body != server.file_content(size, length):
                 raise LabError(f"{mode}: GET http://{url}/{size}/0: status {status}, {len(body)} bytes, not the file")
 
-    def identities(self):
-        """The namespaces of all labs."""
-        return {netns.identity(namespace) for lab in self.labs.values() for namespace in lab.net.namespaces}
+    def identities(self, mode):
+        """The namespaces of the mode's lab, and those of the others, whose daemons tick."""
+        of = {key: {netns.identity(namespace) for namespace in lab.net.namespaces} for key, lab in self.labs.items()}
+        mine = next(key for key, lab in self.labs.items() if lab is self.lab(mode))
+        return of[mine], set().union(*(names for key, names in of.items() if key != mine))
 
     def counters(self, mode):
         """The cluster's counters, summed over its nodes; nothing for a mode without earshotd."""

@@ -132,8 +132,8 @@ def test_shares(place):
 
 
 def row(mode, rate, cpu, size="1k", connection="in turn"):
-    return {"mode": mode, "size": size, "connection": connection, "requests_per_s": rate, "cpu_us": cpu,
-            "to_direct": rate / 1000, "cpu_to_direct": cpu / 100}
+    return {"mode": mode, "size": size, "connection": connection, "requests_per_s": rate, "own_us": cpu,
+            "to_direct": rate / 1000, "own_to_direct": cpu / 100}
 
 
 def test_tables():
