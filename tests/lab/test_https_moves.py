@@ -18,7 +18,7 @@ from earshotlab import families, tls, wait_for
 from sizes import FULL
 from web import raw, secure
 from web.backend import content
-from web.reader import sha256
+from web.reader import Reader, sha256
 
 pytestmark = pytest.mark.earshot
 VERSIONS = ["1.2", "1.3"]
@@ -357,19 +357,12 @@ def test_bad_reload(lab):
         os.rename(f"{place}/other.kept", f"{place}/other.key")
 
 
-def workers(lab, node):
-    """Process ids of a node's workers."""
-    parent = lab.pid(node, tls.NAME)
-    with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as children:
-        return sorted(map(int, children.read().split()))
-
-
 def test_worker_dies(lab, how):
     """Who is on a worker that is killed is cut off; nobody else is, and another worker takes its place."""
-    before = workers(lab, "n1")
+    before = cluster.workers(lab, "n1")
     assert len(before) >= 2
     os.kill(before[0], signal.SIGKILL)
-    wait_for(lambda: len(workers(lab, "n1")) == len(before) and workers(lab, "n1") != before, "another worker")
+    wait_for(lambda: len(cluster.workers(lab, "n1")) == len(before) and cluster.workers(lab, "n1") != before, "another worker")
     for number in range(20):
         sock, reader = cluster.connect(lab, how)
         with sock:
@@ -403,9 +396,31 @@ def test_stop(lab, how):
     busy.close()
 
 
+def start_again(lab):
+    """n1's earshot-tls, which is about to end."""
+    wait_for(lambda: lab.pid("n1", tls.NAME) is None, "the end")
+    lab.start("n1", tls.NAME)
+    wait_for(lambda: not lab.status("n2")["nodes"][0].get("trouble"), "n1")
+
+
+def test_arrivals_at_a_stop(lab, how):
+    """Who comes to a node just when its earshot-tls ends is served, there or elsewhere."""
+    ports = raw.ports(lab, "n1", 20000, "https")
+    ours = [next(ports) for _ in range(12)]
+    for _ in range(3):
+        os.kill(lab.pid("n1", tls.NAME), signal.SIGTERM)
+        with contextlib.ExitStack() as stack:
+            stack.callback(start_again, lab)
+            socks = [stack.enter_context(raw.connect(lab.client, (lab.net.vip, tls.PORT), port=port, timeout=20)) for port in ours]
+            for number, sock in enumerate(socks):
+                secured = secure.Secure(lab, how, sock=sock)
+                secured.sendall(raw.head(f"/len/{number}"))
+                Reader(secured).response(f"/len/{number}")
+
+
 def test_forbidden(lab):
     """A worker cannot do what serving does not need: its own filter says so."""
-    for pid in workers(lab, "n2"):
+    for pid in cluster.workers(lab, "n2"):
         with open(f"/proc/{pid}/status", encoding="ascii") as status:
             fields = dict(line.split(":", 1) for line in status)
         assert fields["Seccomp"].strip() == "2" and fields["NoNewPrivs"].strip() == "1"

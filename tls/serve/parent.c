@@ -363,10 +363,11 @@ static void print_counters(const struct parent *p)
 static void end_all(struct parent *p)
 {
 	p->is_ending = 1;
+	/* First, so that nobody can arrive at a socket that its worker has closed. */
+	es_listeners_fini(&p->listeners, NULL);
 	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
 		if (p->process[i].pid && !p->process[i].is_ending)
 			end_process(&p->process[i]);
-	es_listeners_fini(&p->listeners, NULL);
 }
 
 static void on_signal(struct parent *p)

@@ -102,11 +102,8 @@ static void drain(struct worker *w)
 
 static void end_it(struct worker *w)
 {
-	/* Those that have arrived and were not accepted yet would be refused. */
-	for (unsigned int i = 0; i < w->gate_count && !w->is_draining; i++)
-		while (accept_one(&w->gate[i]))
-			;
-	drain(w);
+	/* Its gates close a moment later: who is on the way to them would be refused. */
+	ev_timer_again(w->serve.loop, &w->look);
 	w->serve.is_ending = 1;
 	w->left_s = END_S;
 	for (unsigned int i = 0; i < w->params->settings->count; i++)
@@ -114,14 +111,26 @@ static void end_it(struct worker *w)
 	es_exchanges_end_idle(&w->exchanges);
 }
 
+/* Nobody who has arrived is left behind, but where others have the same socket and accept them. */
+static void close_gates(struct worker *w)
+{
+	ev_timer_stop(w->serve.loop, &w->pause);
+	set_gates(w, 0);
+	for (; w->gate_count; w->gate_count--) {
+		struct gate *gate = &w->gate[w->gate_count - 1];
+
+		while (!w->is_draining && accept_one(gate))
+			;
+		close(gate->io.fd);
+	}
+}
+
 static void on_look(struct ev_loop *loop, ev_timer *timer, int events)
 {
 	struct worker *w = timer->data;
 
 	(void)events;
-	/* Not before the loop has let go of them: the parent has the same sockets, so they outlive this. */
-	for (; w->gate_count; w->gate_count--)
-		close(w->gate[w->gate_count - 1].io.fd);
+	close_gates(w);
 	if (w->serve.is_ending) {
 		w->left_s -= LOOK_S;
 		if (w->left_s <= 0)

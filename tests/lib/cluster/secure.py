@@ -23,10 +23,14 @@ def lab_of(settings=None, **keywords):
 
 
 def start_backends(lab, program="backend"):
-    address, port = BEHIND.split(":")
     for node in lab.nodes:
-        child = node.popen([*tree.module(f"web.{program}"), node.name, address, port], stdout=-1)
-        assert child.stdout.readline() == "listening\n"
+        start_backend(node, program)
+
+
+def start_backend(node, program="backend"):
+    address, port = BEHIND.split(":")
+    child = node.popen([*tree.module(f"web.{program}"), node.name, address, port], stdout=-1)
+    assert child.stdout.readline() == "listening\n"
 
 
 @contextlib.contextmanager
@@ -72,6 +76,13 @@ def connect(lab, how=None, **keywords):
     """A connection, and what reads its responses."""
     sock = Secure(lab, how, **keywords)
     return sock, Reader(sock)
+
+
+def workers(lab, node):
+    """Process ids of a node's workers."""
+    parent = lab.pid(node, tls.NAME)
+    with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as children:
+        return sorted(map(int, children.read().split()))
 
 
 def reload(lab):
