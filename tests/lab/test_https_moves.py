@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import hashlib
+import itertools
 import os
 import random
 import signal

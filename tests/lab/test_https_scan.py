@@ -3,14 +3,13 @@
 import json
 import os
 import re
-import subprocess
-import time
 import xml.etree.ElementTree
 
 import pytest
 
 from cluster import secure as cluster
 from earshotlab import tls
+from web.staples import make_staple
 
 pytestmark = pytest.mark.earshot
 NAMES = [tls.NAMES[0], tls.OTHER[0]]  # with an elliptic key, and with an RSA key
@@ -18,21 +17,6 @@ OF_A_SERVER = ["-addext", "keyUsage=critical,digitalSignature", "-addext", "exte
                "-addext", "authorityInfoAccess=OCSP;URI:http://ocsp.example.org/"]
 # The choice among the strong is the client's, as Mozilla's "intermediate" has it: a telephone without AES takes ChaCha20.
 ALLOWED = {"cipher_order", "engine_problem"}
-
-
-def openssl(*arguments):
-    return subprocess.run(["openssl", *arguments], capture_output=True, text=True, check=True).stdout
-
-
-def make_staple(place, name):
-    """What the lab's authority says of that certificate: it is good, for a week."""
-    ca, path = ["-CA", f"{place}/ca.pem", "-rsigner", f"{place}/ca.pem", "-rkey", f"{place}/ca.key"], f"{place}/{name}"
-    serial = openssl("x509", "-in", f"{path}.pem", "-noout", "-serial").strip().partition("=")[2]
-    ends = time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + 90 * 86400))
-    with open(f"{path}.index", "w", encoding="ascii") as index:
-        index.write(f"V\t{ends}\t\t{serial}\tunknown\t/CN={name}\n")
-    openssl("ocsp", "-issuer", f"{place}/ca.pem", "-cert", f"{path}.pem", "-no_nonce", "-reqout", f"{path}.request")
-    openssl("ocsp", "-index", f"{path}.index", *ca, "-reqin", f"{path}.request", "-respout", f"{path}.ocsp", "-ndays", "7")
 
 
 @pytest.fixture(scope="module", name="lab")

@@ -138,7 +138,7 @@ def test_restarts(lab):
     try:
         assert told(lab, "n1")["running"] is False and told(lab, "n1")["workers"] == 0
         assert counted(lab, "n1")["requests"] == before["n1"]["requests"]
-        assert metrics(lab, "n1")["earshot_tls_up"] == 0
+        wait_for(lambda: metrics(lab, "n1")["earshot_tls_up"] == 0, "the metrics say so")
         assert "TLS       earshot-tls does not run" in lab.node("n1").exec(["earshot", "status"]).stdout
         found = lab.node("n1").exec(["earshot", "check"], check=False)
         assert found.returncode == 1 and "earshot-tls does not run" in found.stdout
@@ -152,6 +152,10 @@ def test_restarts(lab):
     for node in cluster.ALL:
         assert counted(lab, node)["requests"] >= before[node]["requests"]
     assert counts(lab, "requests") >= sum(each["requests"] for each in before.values()) + CONNECTIONS * REQUESTS
-    said = lab.node("n1").exec(["earshot", "status"]).stdout
-    assert "tls       earshot-tls, 2 workers, up " in said and re.search(r"^https +0 +\d+", said, re.M)
+
+    def said():
+        return lab.node("n1").exec(["earshot", "status"]).stdout
+
+    wait_for(lambda: re.search(r"^https +0 +\d+", said(), re.M), "the last connection has ended", 5, said)
+    assert "tls       earshot-tls, 2 workers, up " in said()
     assert "earshot-tls runs, with 2 workers" in lab.node("n1").exec(["earshot", "check", "--verbose"], check=False).stdout
