@@ -154,6 +154,11 @@ static void scan_byte(struct es_http_chunked *c, unsigned char byte)
 	}
 }
 
+int es_http_chunked_in_trailer(const struct es_http_chunked *c)
+{
+	return c->state >= STATE_TRAILER_START;
+}
+
 void es_http_chunked_init(struct es_http_chunked *c)
 {
 	*c = (struct es_http_chunked){.state = STATE_SIZE};

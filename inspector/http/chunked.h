@@ -47,6 +47,9 @@ struct es_http_chunked {
 	uint32_t count; /* digits, extension bytes or trailer bytes, by state */
 };
 
+/* Is the next byte one of the trailer section, or of the empty line that ends it? Also at the end. */
+int es_http_chunked_in_trailer(const struct es_http_chunked *c);
+
 /* Prepares @c for the first byte of a body. */
 void es_http_chunked_init(struct es_http_chunked *c);
 

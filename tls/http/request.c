@@ -178,15 +178,29 @@ void es_tls_body_init(struct es_tls_body *body, const struct es_http_head *head)
 	}
 }
 
+/* How many of these bytes, which reach into the trailer section, come before it? */
+static size_t before_trailer(struct es_http_chunked chunked, const uint8_t *bytes, size_t len)
+{
+	size_t at = 0, used;
+
+	for (; at < len && !es_http_chunked_in_trailer(&chunked); at += used)
+		es_http_chunked_scan(&chunked, (const char *)bytes + at, 1, &used);
+	return at;
+}
+
 static long take_chunked(struct es_tls_body *body, const uint8_t *bytes, size_t len, int *ret_is_over)
 {
+	const struct es_http_chunked before = body->chunked;
+	enum es_http_chunked_result result;
 	size_t used;
 
-	switch (es_http_chunked_scan(&body->chunked, (const char *)bytes, len, &used)) {
+	result = es_http_chunked_scan(&body->chunked, (const char *)bytes, len, &used);
+	body->pass = es_http_chunked_in_trailer(&body->chunked) ? before_trailer(before, bytes, used) : used;
+	switch (result) {
 	case ES_HTTP_CHUNKED_MORE:
 		return (long)used;
 	case ES_HTTP_CHUNKED_DONE:
-		*ret_is_over = 1;
+		*ret_is_over = body->ends_with_line = 1;
 		return (long)used;
 	default:
 		return -EBADMSG;
@@ -203,8 +217,10 @@ long es_tls_body_take(struct es_tls_body *body, const uint8_t *bytes, size_t len
 		len = len < body->left ? len : (size_t)body->left;
 		body->left -= len;
 		*ret_is_over = !body->left;
+		body->pass = len;
 		return (long)len;
 	case ES_TLS_BODY_TUNNEL:
+		body->pass = len;
 		return (long)len;
 	default:
 		*ret_is_over = 1;

@@ -56,10 +56,15 @@ enum es_tls_body_kind { ES_TLS_BODY_NONE, ES_TLS_BODY_LENGTH, ES_TLS_BODY_CHUNKE
  * struct es_tls_body - how much of a request follows its head
  * @kind: ES_TLS_BODY_TUNNEL: of CONNECT, whose bytes have no end
  * @left: of ES_TLS_BODY_LENGTH: bytes to come
+ * @pass: so many of the bytes that were taken last, from the first, are for the server. A chunked body's
+ * trailers are not: a server that takes them for headers would believe what they say of the client
+ * @ends_with_line: and then CR LF, which ends the body
  */
 struct es_tls_body {
 	enum es_tls_body_kind kind;
 	uint64_t left;
+	size_t pass;
+	int ends_with_line;
 	struct es_http_chunked chunked;
 };
 

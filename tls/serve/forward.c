@@ -77,7 +77,7 @@ static int take_request(struct es_forward *f)
 {
 	struct es_client *c = f->client;
 	struct es_upstream *up = f->upstream;
-	size_t len;
+	size_t len, pass;
 	long belongs;
 
 	while ((!f->is_request_over || (f->is_tunnel && !f->is_shut)) && !f->is_cut &&
@@ -96,12 +96,17 @@ static int take_request(struct es_forward *f)
 		}
 		len = es_buffer_len(&c->text);
 		belongs = (long)len;
-		if (!f->is_tunnel)
+		pass = len;
+		if (!f->is_tunnel) {
 			belongs = es_tls_body_take(&f->body, es_buffer_front(&c->text), len,
 						   &f->is_request_over);
+			pass = f->body.pass;
+		}
 		if (belongs < 0)
 			return -EBADMSG;
-		if (es_buffer_add(&up->out, es_buffer_front(&c->text), (size_t)belongs))
+		if (es_buffer_add(&up->out, es_buffer_front(&c->text), pass) ||
+		    (f->body.ends_with_line && f->is_request_over && !f->is_tunnel &&
+		     es_buffer_add(&up->out, "\r\n", 2)))
 			return -ENOMEM;
 		es_client_take(c, (size_t)belongs);
 		f->has_moved = 1;
