@@ -17,7 +17,7 @@
 #define ES_LEDGER_VERSION   1
 #define ES_LEDGER_SERVICES  64
 #define ES_LEDGER_NAME_SIZE 64
-#define ES_LEDGER_WHY_SIZE  184
+#define ES_LEDGER_WHY_SIZE  440
 #define ES_LEDGER_PLACES    1024
 
 /* X(name, meaning); new ones are appended. */
@@ -112,7 +112,7 @@ struct es_ledger_head {
 	uint64_t started_wall_ns;
 	struct es_ledger_service service[ES_LEDGER_SERVICES];
 };
-_Static_assert(sizeof(struct es_ledger_head) == 32 + 64 * 256, "no padding");
+_Static_assert(sizeof(struct es_ledger_head) == 32 + 64 * 512, "no padding");
 
 struct es_ledger_block {
 	uint64_t count[ES_LEDGER_BLOCK];
@@ -121,7 +121,7 @@ struct es_ledger_block {
 /* The whole file: large, and nearly all of it is a hole. */
 struct es_ledger_file {
 	struct es_ledger_head head;
-	uint8_t room[32768 - sizeof(struct es_ledger_head)];
+	uint8_t room[65536 - sizeof(struct es_ledger_head)];
 	struct es_ledger_block block[ES_LEDGER_PLACES][ES_LEDGER_SERVICES];
 };
 

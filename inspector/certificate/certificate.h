@@ -40,6 +40,13 @@ struct es_certificate_facts {
 int es_certificate_look(const char *certificate_file, const char *key_file,
 			struct es_certificate_facts *ret_facts, struct es_conf_error *err);
 
+/*
+ * es_certificate_look_staple() - until when the OCSP response in @ocsp_file may be shown with that
+ * certificate, in seconds since 1970. Returns 0, or -errno and @err as es_certificate_staple_read().
+ */
+int es_certificate_look_staple(const char *ocsp_file, const char *certificate_file, long long *ret_until_s,
+			       struct es_conf_error *err);
+
 void es_certificate_facts_free(struct es_certificate_facts *facts);
 
 /**

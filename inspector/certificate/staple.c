@@ -100,3 +100,21 @@ void es_certificate_staple_fini(struct es_certificate_staple *staple)
 	OPENSSL_free(staple->der);
 	*staple = (struct es_certificate_staple){};
 }
+
+int es_certificate_look_staple(const char *ocsp_file, const char *certificate_file, long long *ret_until_s,
+			       struct es_conf_error *err)
+{
+	struct es_certificate_staple staple;
+	struct es_certificate certificate;
+	int r = es_certificate_read(certificate_file, NULL, &certificate, err);
+
+	if (r)
+		return r;
+	r = es_certificate_staple_read(ocsp_file, &certificate, &staple, err);
+	es_certificate_fini(&certificate);
+	if (r)
+		return r;
+	*ret_until_s = staple.until_s;
+	es_certificate_staple_fini(&staple);
+	return 0;
+}

@@ -36,6 +36,9 @@ static void certificate_add(const struct es_conf_tls *tls, unsigned int service,
 	c->key_rc = es_certificate_look(tls->certificate[index], tls->key[index], &unused, &c->key_text);
 	if (!c->key_rc)
 		es_certificate_facts_free(&unused);
+	if (!c->rc && tls->ocsp[index][0])
+		c->ocsp_rc = es_certificate_look_staple(tls->ocsp[index], tls->certificate[index],
+							&c->ocsp_until_s, &c->ocsp_text);
 }
 
 static int connect_to(const struct sockaddr *address, socklen_t len)

@@ -166,7 +166,8 @@ struct es_facts_startup {
 /**
  * struct es_facts_certificate - one of a service whose TLS Earshot ends
  * @service, @index: its place in the configuration
- * @rc: of reading it, @text: why it cannot be used; @key_rc, @key_text: likewise of it and its key together
+ * @rc: of reading it, @text: why it cannot be used; @key_rc, @key_text: likewise of it and its key together;
+ * @ocsp_rc, @ocsp_text: likewise of its OCSP answer, which is good until @ocsp_until_s
  */
 struct es_facts_certificate {
 	unsigned int service;
@@ -176,6 +177,9 @@ struct es_facts_certificate {
 	int key_rc;
 	struct es_conf_error key_text;
 	struct es_certificate_facts says;
+	int ocsp_rc;
+	struct es_conf_error ocsp_text;
+	long long ocsp_until_s;
 };
 
 /*

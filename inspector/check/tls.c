@@ -10,10 +10,13 @@
 #include "inspector/base/json.h"
 #include "inspector/check/check.h"
 
-#define DAY_S	  86400
-#define WARN_DAYS 21
-#define RELOAD	  "earshot check-config, then systemctl reload-or-restart earshot-tls; its log says more"
-#define RENEW	  "renew it, copy it to all nodes, and reload earshotd and earshot-tls on each (docs/tls.md)"
+#define DAY_S	    86400
+#define WARN_DAYS   21
+#define OCSP_WARN_S 21600
+#define RENEW_OCSP                                                                                           \
+	"fetch it anew (openssl ocsp -respout), on all nodes, and reload earshotd and earshot-tls on each"
+#define RELOAD "earshot check-config, then systemctl reload-or-restart earshot-tls; its log says more"
+#define RENEW  "renew it, copy it to all nodes, and reload earshotd and earshot-tls on each (docs/tls.md)"
 
 static int has_none(struct es_check *check)
 {
@@ -122,6 +125,41 @@ static void check_expiry(struct es_check *check)
 		es_check_unchecked(check, "no certificate can be read");
 	else if (!wrong)
 		es_check_ok(check, "the first certificate to end does so in %lld days", least_s / DAY_S);
+}
+
+static void check_ocsp(struct es_check *check)
+{
+	const struct es_facts_tls *tls = &check->facts->tls;
+	size_t wrong = 0, seen = 0;
+
+	if (has_none(check))
+		return;
+	for (size_t i = 0; i < tls->count; i++) {
+		const struct es_facts_certificate *c = &tls->certificate[i];
+		const char *file = service_of(check, c)->tls.ocsp[c->index];
+		long long left_s = c->ocsp_until_s - tls->wall_s;
+
+		if (c->rc || !file[0])
+			continue;
+		seen++;
+		if (!c->ocsp_rc && left_s >= OCSP_WARN_S)
+			continue;
+		wrong++;
+		if (c->ocsp_rc == -EACCES)
+			es_check_unchecked(check, "%s is not this user's to read: run it as root", file);
+		else if (c->ocsp_rc)
+			es_check_warning(check, RENEW_OCSP, "service %s: %s", service_of(check, c)->name,
+					 c->ocsp_text.text);
+		else if (left_s < 0)
+			es_check_warning(check, RENEW_OCSP, "service %s: %s: the OCSP answer is over",
+					 service_of(check, c)->name, file);
+		else
+			es_check_warning(check, RENEW_OCSP,
+					 "service %s: %s: the OCSP answer is over in %lld hours",
+					 service_of(check, c)->name, file, left_s / 3600);
+	}
+	if (!wrong)
+		es_check_ok(check, "%zu OCSP answers, all in time", seen);
 }
 
 static void check_strength(struct es_check *check)
@@ -333,6 +371,10 @@ static const struct es_check_item items[] = {
 	{"key", "earshot-tls takes no key that others may read, or that is another certificate's.",
 	 check_key},
 	{"expiry", "Browsers show a warning instead of the site.", check_expiry},
+	{"ocsp",
+	 "It is not shown, so clients ask the authority themselves, or refuse a certificate that must have "
+	 "one.",
+	 check_ocsp},
 	{"strength", "Clients refuse it.", check_strength},
 	{"names", "Clients that ask for such a name are shown a certificate for another one.", check_names},
 	{"server", "earshot-tls answers 502 to whatever this node serves.", check_server},

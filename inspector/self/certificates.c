@@ -26,6 +26,10 @@ static int note_service(struct es_conf_tls *tls, struct es_conf_error *err)
 		if (rc)
 			continue;
 		tls->until_s[i] = facts.until_s;
+		/* One that cannot be used is not shown; `earshot check` says why. */
+		if (tls->ocsp[i][0])
+			(void)es_certificate_look_staple(tls->ocsp[i], tls->certificate[i],
+							 &tls->ocsp_until_s[i], &why);
 		memcpy(sha256[i], facts.sha256, sizeof(sha256[i]));
 		es_certificate_facts_free(&facts);
 	}

@@ -297,7 +297,7 @@ static void put_services(struct es_exposition *e, const struct es_metrics *m)
 }
 
 /* As they were when the configuration was read. */
-static void put_certificates(struct es_exposition *e, const struct es_metrics *m)
+static void put_certificates(struct es_exposition *e, const struct es_metrics *m, int is_ocsp)
 {
 	int is_begun = 0;
 
@@ -305,13 +305,19 @@ static void put_certificates(struct es_exposition *e, const struct es_metrics *m
 		const struct es_conf_tls *tls = &m->conf->services[s].tls;
 
 		for (unsigned int i = 0; tls->line && i < tls->certificate_count; i++) {
-			if (!tls->until_s[i])
+			long long until_s = is_ocsp ? tls->ocsp_until_s[i] : tls->until_s[i];
+
+			if (!until_s)
 				continue;
 			if (!is_begun++)
 				es_exposition_family(
-					e, ES_EXPOSITION_GAUGE, "certificate_expiry_time_seconds",
-					"When a certificate that clients are shown ends, since 1970");
-			es_exposition_add(e, (double)tls->until_s[i], "service", m->conf->services[s].name,
+					e, ES_EXPOSITION_GAUGE,
+					is_ocsp ? "ocsp_expiry_time_seconds"
+						: "certificate_expiry_time_seconds",
+					is_ocsp ? "When the OCSP answer for a certificate is over, since 1970"
+						: "When a certificate that clients are shown ends, since "
+						  "1970");
+			es_exposition_add(e, (double)until_s, "service", m->conf->services[s].name,
 					  "certificate", tls->certificate[i], NULL);
 		}
 	}
@@ -447,7 +453,8 @@ int es_metrics_text(const struct es_metrics *m, enum es_exposition_format format
 	put_handovers(&e, m);
 	put_histograms(&e, m);
 	put_services(&e, m);
-	put_certificates(&e, m);
+	put_certificates(&e, m, 0);
+	put_certificates(&e, m, 1);
 	if (m->tls)
 		es_metrics_tls_put(&e, m->tls);
 	put_responses(&e, m);

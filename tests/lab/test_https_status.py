@@ -2,12 +2,14 @@
 """What a node says of its earshot-tls: status, counters, metrics, and what `earshot check` makes of it."""
 import os
 import re
+import shutil
 import signal
+import subprocess
 
 import pytest
 
 from cluster import secure as cluster
-from earshotlab import tls, topology, wait_for
+from earshotlab import LabError, tls, topology, wait_for
 from web import raw, secure
 
 pytestmark = pytest.mark.earshot
@@ -159,3 +161,74 @@ def test_restarts(lab):
     wait_for(lambda: re.search(r"^https +0 +\d+", said(), re.M), "the last connection has ended", 5, said)
     assert "tls       earshot-tls, 2 workers, up " in said()
     assert "earshot-tls runs, with 2 workers" in lab.node("n1").exec(["earshot", "check", "--verbose"], check=False).stdout
+
+
+def expire(lab, name):
+    """NAME.pem ended in 2020, from now on."""
+    place = tls.directory(lab.directory)
+    files = {"index.txt": "", "serial": "01\n", "ca.cnf": "[ca]\ndefault_ca = x\n[x]\ndatabase = index.txt\nnew_certs_dir = .\n"
+             "serial = serial\ndefault_md = sha256\npolicy = p\ncertificate = ca.pem\nprivate_key = ca.key\n[p]\ncommonName = supplied\n"}
+    for file, text in files.items():
+        with open(f"{place}/{file}", "w", encoding="ascii") as out:
+            out.write(text)
+    for command in (["req", "-new", "-key", f"{name}.key", "-subj", "/CN=localhost", "-out", "old.csr"],
+                    ["ca", "-batch", "-notext", "-config", "ca.cnf", "-startdate", "20200101000000Z", "-enddate", "20200201000000Z",
+                     "-in", "old.csr", "-out", f"{name}.pem"]):
+        subprocess.run(["openssl", *command], cwd=place, capture_output=True, check=True)
+
+
+def restart(lab, node="n1"):
+    lab.stop(node, tls.NAME)
+    lab.start(node, tls.NAME)
+    wait_for(lambda: told(lab, node)["running"], "earshot-tls runs")
+
+
+def service(lab, node="n1"):
+    (found,) = told(lab, node)["services"]
+    return found
+
+
+@pytest.fixture(name="files")
+def _files(lab):
+    place = tls.directory(lab.directory)
+    shutil.copytree(place, f"{place}.kept")
+    yield place
+    shutil.rmtree(place)
+    os.rename(f"{place}.kept", place)
+    restart(lab)
+
+
+def test_start_expired(lab, files):
+    """A node that starts with a certificate that has ended serves with it, and says so; a reload does not take one."""
+    del files
+    expire(lab, "www")
+    os.kill(lab.pid("n1", tls.NAME), signal.SIGHUP)
+    wait_for(lambda: "what was in force stays so" in cluster.log_of(lab, "n1"), "the reload is refused")
+    assert service(lab)["problem"] == ""
+    restart(lab)
+    assert service(lab)["served"] and "www.pem: the certificate has expired on 2020-02-01" in service(lab)["problem"]
+    assert "the service is served all the same" in cluster.log_of(lab, "n1")
+    assert "TLS       service https is served: " in lab.node("n1").exec(["earshot", "status"]).stdout
+    found = lab.node("n1").exec(["earshot", "check"], check=False)
+    assert found.returncode == 1 and "the certificate has expired on 2020-02-01" in found.stdout
+    lab.node("n1").exec(["curl", "-sSk", "--max-time", "5", "-o", "/dev/null", f"https://{lab.net.vip}/len/1"])
+    # Other keys of the configuration can be changed meanwhile.
+    before = cluster.log_of(lab, "n1").count("reloaded")
+    os.kill(lab.pid("n1", tls.NAME), signal.SIGHUP)
+    wait_for(lambda: cluster.log_of(lab, "n1").count("reloaded") > before, "a reload")
+
+
+def test_start_without_key(lab, files):
+    """With a key that is missing the service is not served, which is said; a reload with the key heals it."""
+    os.rename(f"{files}/www.key", f"{files}/www.away")
+    with pytest.raises(LabError):  # it waits for a listener
+        restart(lab)
+    assert told(lab, "n1")["running"]
+    assert not service(lab)["served"] and f"{files}/www.key: cannot be read" in service(lab)["problem"]
+    assert metrics(lab, "n1")['earshot_tls_service_up{service="https"}'] == 0
+    assert "TLS       service https IS NOT SERVED: " in lab.node("n1").exec(["earshot", "status"]).stdout
+    assert "service https is not served" in lab.node("n1").exec(["earshot", "check"], check=False).stdout
+    os.rename(f"{files}/www.away", f"{files}/www.key")
+    os.kill(lab.pid("n1", tls.NAME), signal.SIGHUP)
+    wait_for(lambda: service(lab)["served"] and not service(lab)["problem"], "the service is served again")
+    ask(lab, secure.context(lab))

@@ -26,6 +26,7 @@ WELL = {
     f'earshot_silent{{{INSTANCE}}}': "0x40",
     # promtool begins in 1970.
     f'earshot_certificate_expiry_time_seconds{{{INSTANCE},service="web",certificate="/etc/a.pem"}}': "1300000x40",
+    f'earshot_ocsp_expiry_time_seconds{{{INSTANCE},service="web",certificate="/etc/a.pem"}}': "300000x40",
     f'earshot_cluster_members{{{INSTANCE}}}': "3x40",
     'earshot_cluster_members{job="earshot",instance="n2"}': "3x40",
     f'earshot_node_up{{{INSTANCE},node="n1"}}': "1x40",
@@ -71,6 +72,7 @@ CASES = {
     "EarshotCheckFails": {f'earshot_check_findings{{{INSTANCE},severity="error"': "1x40"},
     "EarshotNoServerUp": {"earshot_server_up{": "0x40"},
     "EarshotServerDown": {f"earshot_server_up{{{INSTANCE}": "0x40"},
+    "EarshotOcspEnds": {"earshot_ocsp_expiry_time_seconds{": "20000x40"},
     "EarshotTlsDown": {"earshot_tls_up{": "0x40", "earshot_tls_service_up{": "0x40"},
     "EarshotTlsServiceDown": {"earshot_tls_service_up{": "0x40"},
     "EarshotTlsHandshakesFail": {f'earshot_tls_handshakes_failed_total{{{INSTANCE},service="web",reason="alert"': "0+500x40"},

@@ -141,6 +141,31 @@ static void test_expiry(void **state)
 	assert_int_equal(finding("tls.expiry")->severity, ES_CHECK_OK);
 }
 
+static void test_ocsp(void **state)
+{
+	struct es_conf_tls *tls = &conf->services[0].tls;
+
+	(void)state;
+	look();
+	assert_string_equal(finding("tls.ocsp")->found, "0 OCSP answers, all in time");
+	snprintf(tls->ocsp[0], sizeof(tls->ocsp[0]), "%s", made_path("web.ocsp"));
+	expect_now("tls.ocsp", ES_CHECK_WARNING, "web.ocsp: cannot be read");
+	put_text("web.ocsp", "no answer\n");
+	expect_now("tls.ocsp", ES_CHECK_WARNING, "is no OCSP response in DER");
+	facts.tls.certificate[0].ocsp_rc = 0;
+	facts.tls.certificate[0].ocsp_until_s = facts.tls.wall_s - 1;
+	expect_one("tls.ocsp", ES_CHECK_WARNING, "web.ocsp: the OCSP answer is over");
+	facts.tls.certificate[0].ocsp_until_s = facts.tls.wall_s + 3 * 3600;
+	expect_one("tls.ocsp", ES_CHECK_WARNING, "the OCSP answer is over in 3 hours");
+	facts.tls.certificate[0].ocsp_until_s = facts.tls.wall_s + 30 * 3600;
+	run_again();
+	assert_string_equal(finding("tls.ocsp")->found, "1 OCSP answers, all in time");
+	facts.tls.certificate[0].ocsp_rc = -EACCES;
+	run_again();
+	assert_int_equal(finding("tls.ocsp")->severity, ES_CHECK_UNCHECKED);
+	tls->ocsp[0][0] = 0;
+}
+
 static void test_strength(void **state)
 {
 	struct made made = good;
@@ -287,8 +312,9 @@ static int group_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		OWN(test_right),  OWN(test_files),  OWN(test_expiry),  OWN(test_strength), OWN(test_names),
-		OWN(test_server), OWN(test_listen), OWN(test_process), OWN(test_group),	   OWN(test_ktls),
+		OWN(test_right), OWN(test_files),  OWN(test_expiry), OWN(test_strength),
+		OWN(test_names), OWN(test_server), OWN(test_listen), OWN(test_process),
+		OWN(test_ocsp),	 OWN(test_group),  OWN(test_ktls),
 	};
 
 	return cmocka_run_group_tests(tests, group_begin, group_end);

@@ -167,8 +167,14 @@ static void test_certificates(void **state)
 	expect(text, "\nearshot_certificate_expiry_time_seconds{service=\"web\",certificate=\"/b.pem\"} "
 		     "1800000000\n");
 	expect_none(text, "/a.pem");
+	expect_none(text, "ocsp");
 	/* Its requests are read, although packets tell nothing of them. */
 	expect(text, "earshot_requests_rejected_total{service=\"web\",rule=\"(location)\"} 0\n");
+	free(text);
+	conf->services[0].tls.ocsp_until_s[0] = 1700000000;
+	assert_int_equal(es_metrics_text(&m, ES_EXPOSITION_PROMETHEUS, &text, &len), 0);
+	expect(text,
+	       "\nearshot_ocsp_expiry_time_seconds{service=\"web\",certificate=\"/a.pem\"} 1700000000\n");
 	free(text);
 	es_conf_free(&conf);
 }

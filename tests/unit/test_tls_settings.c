@@ -318,6 +318,45 @@ static void refuse(struct es_tls_settings settings, const struct es_tls_certific
 	"ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305"
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
+/* A node that starts is better off with what it has than with nothing, but not with another's key. */
+static void test_lenient(void **state)
+{
+	static const struct {
+		const char *certificate, *ocsp, *problem;
+	} cases[] = {
+		{"old", NULL, "old.pem: the certificate has expired on 20"},
+		{"a_ec", "revoked.ocsp", "revoked.ocsp: does not call the certificate good; it is not shown"},
+		{"a_ec", "b_wild.ocsp", "b_wild.ocsp: is about another certificate; it is not shown"},
+		{"a_ec", "none.ocsp",
+		 "none.ocsp: cannot be read: No such file or directory; it is not shown"},
+		{"a_ec", NULL, NULL},
+	};
+	long long now_s = (long long)(es_wall_ns() / 1000000000ULL);
+	struct es_tls_certificate wrong = files_of("a_ec", NULL);
+	struct es_conf_error err = {};
+	struct es_tls_context *context;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct es_tls_certificate one = files_of(cases[i].certificate, cases[i].ocsp);
+		struct es_tls_settings settings = {
+			.certificates = &one, .certificate_count = 1, .is_lenient = 1};
+
+		assert_int_equal(es_tls_context_new(&settings, &context, &err), 0);
+		es_tls_context_problem(context, now_s, &err);
+		if (cases[i].problem && !strstr(err.text, cases[i].problem))
+			fail_msg("expected %s, got %s", cases[i].problem, err.text);
+		if (!cases[i].problem)
+			assert_string_equal(err.text, "");
+		/* Each is over one day, which is said then. */
+		es_tls_context_problem(context, now_s + 100LL * 365 * 86400, &err);
+		assert_non_null(strstr(err.text, "the certificate has expired on"));
+		es_tls_context_free(&context);
+	}
+	wrong.key_file = files_of("a_rsa", NULL).key_file;
+	refuse((struct es_tls_settings){.is_lenient = 1}, &wrong, "a_rsa.key: the key does not fit");
+}
+
 static void test_refused(void **state)
 {
 	struct es_tls_certificate a = files_of("a_ec", NULL), wrong = a,
@@ -365,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_staples),	   cmocka_unit_test(test_alpn),
 		cmocka_unit_test(test_order),	   cmocka_unit_test(test_too_old),
 		cmocka_unit_test(test_client_may), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_lenient),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, remove_files);

@@ -18,7 +18,7 @@
 #define TICKETS	       2     /* browsers open some connections at once, and use each ticket once */
 
 static int add_certificate(struct es_tls_context *context, const struct es_tls_certificate *files,
-			   struct es_conf_error *err)
+			   int is_lenient, struct es_conf_error *err)
 {
 	struct es_tls_shown *shown = &context->shown[context->shown_count];
 	long long now_s = (long long)(es_wall_ns() / 1000000000ULL);
@@ -28,9 +28,18 @@ static int add_certificate(struct es_tls_context *context, const struct es_tls_c
 	if (r)
 		return r;
 	context->shown_count++;
+	snprintf(shown->certificate_file, sizeof(shown->certificate_file), "%s", files->certificate_file);
+	snprintf(shown->ocsp_file, sizeof(shown->ocsp_file), "%s", files->ocsp_file ? files->ocsp_file : "");
 	r = es_certificate_judge(&shown->certificate.facts, files->certificate_file, now_s, err);
-	if (!r && files->ocsp_file)
-		r = es_certificate_staple_read(files->ocsp_file, &shown->certificate, &shown->staple, err);
+	if (r && !(r == -EKEYEXPIRED && is_lenient))
+		return r;
+	if (!files->ocsp_file)
+		return 0;
+	r = es_certificate_staple_read(files->ocsp_file, &shown->certificate, &shown->staple,
+				       &shown->no_staple);
+	if (!r || is_lenient)
+		return 0;
+	*err = shown->no_staple;
 	return r;
 }
 
@@ -46,7 +55,7 @@ static int add_certificates(struct es_tls_context *context, const struct es_tls_
 		return -EINVAL;
 	}
 	for (unsigned int i = 0; !r && i < settings->certificate_count; i++)
-		r = add_certificate(context, &settings->certificates[i], err);
+		r = add_certificate(context, &settings->certificates[i], settings->is_lenient, err);
 	if (!r)
 		context->by_default = first->name_count ? es_tls_shown_for(context, first->name[0]) : 1;
 	return r;
@@ -175,6 +184,27 @@ int es_tls_context_new(const struct es_tls_settings *settings, struct es_tls_con
 	es_tls_secrets_attach(context);
 	*ret_context = context;
 	return 0;
+}
+
+void es_tls_context_problem(const struct es_tls_context *context, long long wall_s,
+			    struct es_conf_error *ret_problem)
+{
+	ret_problem->text[0] = 0;
+	for (unsigned int i = 0; i < context->shown_count; i++)
+		if (es_certificate_judge(&context->shown[i].certificate.facts,
+					 context->shown[i].certificate_file, wall_s, ret_problem))
+			return;
+	for (unsigned int i = 0; i < context->shown_count; i++) {
+		const struct es_tls_shown *shown = &context->shown[i];
+
+		if (shown->staple.len && shown->staple.until_s < wall_s)
+			es_conf_error_set(ret_problem, "%s: the OCSP answer is over, and is not shown",
+					  shown->ocsp_file);
+		else if (shown->no_staple.text[0])
+			es_conf_error_set(ret_problem, "%s; it is not shown", shown->no_staple.text);
+		if (ret_problem->text[0])
+			return;
+	}
 }
 
 struct es_tls_context *es_tls_context_get(struct es_tls_context *context)

@@ -33,6 +33,8 @@ struct es_tls_certificate {
  * (RFC 7301 section 3.2)
  * @client_ca_file: PEM; client certificates that one of these has issued are asked for; NULL: none are.
  * @client_must: a client without one is refused
+ * @is_lenient: nobody is better off with nothing, as at a start: a certificate that is not valid now is
+ * shown, and an OCSP response that cannot be used is left out; es_tls_context_problem() tells
  */
 struct es_tls_settings {
 	const char *service;
@@ -44,6 +46,7 @@ struct es_tls_settings {
 	enum es_tls_alpn alpn[ES_TLS_ALPN_COUNT];
 	const char *client_ca_file;
 	int client_must;
+	int is_lenient;
 };
 
 /**
@@ -69,6 +72,13 @@ struct es_tls_context;
 int es_tls_context_new(const struct es_tls_settings *settings, struct es_tls_context **ret_context,
 		       struct es_conf_error *err);
 void es_tls_context_free(struct es_tls_context **context);
+
+/*
+ * es_tls_context_problem() - is there one with its files at @wall_s, seconds since 1970? @ret_problem: the
+ * first, or "": a certificate that is not valid, an OCSP response that is over, or was left out
+ */
+void es_tls_context_problem(const struct es_tls_context *context, long long wall_s,
+			    struct es_conf_error *ret_problem);
 
 /**
  * es_tls_context_tickets() - the keys from now on; until then there are no tickets

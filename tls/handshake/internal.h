@@ -6,12 +6,19 @@
 #include <openssl/ssl.h>
 #include "inspector/certificate/pem.h"
 #include "inspector/certificate/staple.h"
+#include "inspector/config/config.h"
 #include "tls/handshake/handshake.h"
 
 #define ES_TLS_CERTIFICATES_MAX 32
 
-/* struct es_tls_shown - a certificate of a context; @staple.len is 0 if it has none */
+/*
+ * struct es_tls_shown - a certificate of a context; @staple.len is 0 if it has none, and @no_staple says why
+ * if there is a file; @certificate_file, @ocsp_file: for people
+ */
 struct es_tls_shown {
+	char certificate_file[ES_CONF_PATH_SIZE];
+	char ocsp_file[ES_CONF_PATH_SIZE];
+	struct es_conf_error no_staple;
 	struct es_certificate certificate;
 	struct es_certificate_staple staple;
 };

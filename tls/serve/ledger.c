@@ -113,14 +113,29 @@ static unsigned int put(struct es_ledger_head *head, const char *name, enum es_l
 _Static_assert(ES_CONF_NAME_SIZE <= ES_LEDGER_NAME_SIZE && ES_CONF_SERVICES_MAX <= ES_LEDGER_SERVICES,
 	       "each service has a block");
 
+static int is_of(const struct es_settings *settings, const char *name)
+{
+	for (unsigned int i = 0; i < settings->count; i++)
+		if (!strcmp(settings->service[i].name, name))
+			return 1;
+	for (unsigned int i = 0; i < settings->refused_count; i++)
+		if (!strcmp(settings->refused[i].from->name, name))
+			return 1;
+	return 0;
+}
+
 void es_serve_ledger_publish(struct es_serve_ledger *ledger, struct es_settings *settings)
 {
 	struct es_ledger_head *head = &ledger->file->head;
 
 	for (unsigned int s = 0; s < ES_LEDGER_SERVICES; s++)
-		head->service[s].state = ES_LEDGER_GONE;
+		if (!is_of(settings, head->service[s].name))
+			head->service[s].state = ES_LEDGER_GONE;
 	for (unsigned int i = 0; i < settings->count; i++)
-		settings->service[i].number = put(head, settings->service[i].name, ES_LEDGER_SERVED, "");
+		settings->service[i].number =
+			put(head, settings->service[i].name, ES_LEDGER_SERVED, settings->problem[i].text);
+	for (unsigned int i = 0; i < settings->refused_count; i++)
+		put(head, settings->refused[i].from->name, ES_LEDGER_REFUSED, settings->refused[i].why.text);
 }
 
 void es_serve_ledger_workers(struct es_serve_ledger *ledger, unsigned int workers, unsigned int leaving)

@@ -219,6 +219,26 @@ static void end_process(struct process *process)
 
 /* --- generations */
 
+static int is_served(const struct es_settings *s, const char *name)
+{
+	for (unsigned int i = 0; i < s->count; i++)
+		if (!strcmp(s->service[i].name, name))
+			return 1;
+	return 0;
+}
+
+static void report_problems(const struct parent *p)
+{
+	const struct es_settings *s = p->settings;
+
+	for (unsigned int i = 0; i < s->refused_count; i++)
+		es_log(ES_LOG_ERR, "%s; the service is not served", s->refused[i].why.text);
+	for (unsigned int i = 0; i < s->count; i++)
+		if (s->problem[i].text[0])
+			es_log(ES_LOG_ERR, "service %s: %s; the service is served all the same",
+			       s->service[i].name, s->problem[i].text);
+}
+
 static void report(const struct parent *p)
 {
 	const struct es_settings *s = p->settings;
@@ -230,15 +250,16 @@ static void report(const struct parent *p)
 		       "and serve "
 		       "each request where it arrives; do: program_group = %s",
 		       s->conf->path, ES_CONFINE_USER);
-	if (!s->count)
+	if (!s->count && !s->refused_count)
 		es_log(ES_LOG_WARNING, "%s: no service has tls { } for this node: there is nothing to do",
 		       s->conf->path);
 	for (unsigned int i = 0; i < s->conf->service_count; i++)
-		if (s->conf->services[i].tls.line && es_conf_service_is_on(&s->conf->services[i], s->self))
+		if (is_served(s, s->conf->services[i].name))
 			es_log(ES_LOG_INFO, "node %s: service %s: %s port %u", es_settings_self(s),
 			       s->conf->services[i].name,
 			       es_conf_service_text(&s->conf->services[i], addresses),
 			       s->conf->services[i].port);
+	report_problems(p);
 }
 
 /* Workers begin with what the kernel has now: its module may have been loaded since. */
@@ -289,7 +310,7 @@ static int load(struct parent *p, struct es_conf_error *err)
 	struct es_settings *settings = NULL;
 	struct es_listeners listeners;
 	struct es_identity identity;
-	int rc = es_settings_new(p->options->config, p->options->node, &settings, err);
+	int rc = es_settings_new(p->options->config, p->options->node, p->settings, &settings, err);
 
 	if (!rc)
 		rc = es_identity_find(p->options->user, settings->conf->inspector.program_group, &identity,
@@ -327,6 +348,15 @@ static void reload(struct parent *p)
 	start_missing(p);
 	give_keys(p);
 	es_log(ES_LOG_INFO, "reloaded %s", p->options->config);
+}
+
+/* A certificate or an OCSP answer whose time has come is said once. */
+static void judge(struct parent *p)
+{
+	if (!es_settings_judge(p->settings))
+		return;
+	es_serve_ledger_publish(&p->ledger, p->settings);
+	report_problems(p);
 }
 
 static void renew(struct parent *p)
@@ -420,8 +450,10 @@ static void loop(struct parent *p)
 		for (unsigned int i = 0; i < PROCESSES_MAX; i++)
 			if (p->process[i].pid && p->process[i].until_ns && now_ns >= p->process[i].until_ns)
 				end_process(&p->process[i]);
-		if (!p->is_ending)
+		if (!p->is_ending) {
 			renew(p);
+			judge(p);
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
-static int make_context(const struct es_conf *conf, const struct es_conf_service *from,
+static int make_context(const struct es_conf *conf, const struct es_conf_service *from, int is_lenient,
 			struct es_tls_context **ret_context, struct es_conf_error *err)
 {
 	const struct es_conf_tls *tls = &from->tls;
@@ -39,6 +39,7 @@ static int make_context(const struct es_conf *conf, const struct es_conf_service
 		.alpn = {ES_TLS_ALPN_HTTP1, ES_TLS_ALPN_NONE},
 		.client_ca_file = or_null(tls->client_ca),
 		.client_must = tls->client_required,
+		.is_lenient = is_lenient,
 	};
 	struct es_conf_error why = {};
 	int rc;
@@ -84,7 +85,19 @@ static unsigned int cpus(void)
 	return count > 0 ? (unsigned int)count : 1;
 }
 
-static int add_service(struct es_settings *s, const struct es_conf_service *from, struct es_conf_error *err)
+static int is_well(const struct es_settings *before, const char *name)
+{
+	for (unsigned int i = 0; before && i < before->count; i++)
+		if (!strcmp(before->service[i].name, name))
+			return !before->problem[i].text[0];
+	for (unsigned int i = 0; before && i < before->refused_count; i++)
+		if (!strcmp(before->refused[i].from->name, name))
+			return 0;
+	return before != NULL; /* a new service: its operator is there */
+}
+
+static int add_service(struct es_settings *s, const struct es_conf_service *from, int is_lenient,
+		       struct es_conf_error *err)
 {
 	struct es_serve_service *to = &s->service[s->count];
 	int rc;
@@ -98,9 +111,11 @@ static int add_service(struct es_settings *s, const struct es_conf_service *from
 	to->has_ktls = from->tls.ktls;
 	rc = find_server(s->conf, from, to, err);
 	if (!rc)
-		rc = make_context(s->conf, from, &to->context, err);
-	if (rc)
+		rc = make_context(s->conf, from, is_lenient, &to->context, err);
+	if (rc) {
+		memset(to, 0, sizeof(*to));
 		return rc;
+	}
 	s->workers[s->count] = from->tls.workers ? from->tls.workers : cpus();
 	if (s->workers[s->count] > s->most_workers)
 		s->most_workers = s->workers[s->count];
@@ -145,8 +160,35 @@ static int read_keys(struct es_settings *s, struct es_conf_error *err)
 	return rc;
 }
 
-int es_settings_new(const char *path, const char *node, struct es_settings **ret_settings,
-		    struct es_conf_error *err)
+int es_settings_judge(struct es_settings *s)
+{
+	long long now_s = (long long)(es_wall_ns() / 1000000000ULL);
+	struct es_conf_error problem;
+	int changed = 0;
+
+	for (unsigned int i = 0; i < s->count; i++) {
+		es_tls_context_problem(s->service[i].context, now_s, &problem);
+		changed |= strcmp(problem.text, s->problem[i].text) != 0;
+		s->problem[i] = problem;
+	}
+	return changed;
+}
+
+/* Returns 0, also if the service is refused and that is better than nothing at all; or -errno. */
+static int take_service(struct es_settings *s, const struct es_conf_service *from,
+			const struct es_settings *before, struct es_conf_error *err)
+{
+	int is_lenient = !is_well(before, from->name), rc = add_service(s, from, is_lenient, err);
+
+	if (!rc || rc == -ENOMEM || !is_lenient)
+		return rc;
+	s->refused[s->refused_count].from = from;
+	s->refused[s->refused_count++].why = *err;
+	return 0;
+}
+
+int es_settings_new(const char *path, const char *node, const struct es_settings *before,
+		    struct es_settings **ret_settings, struct es_conf_error *err)
 {
 	struct es_settings *s = calloc(1, sizeof(*s));
 	int rc;
@@ -160,7 +202,7 @@ int es_settings_new(const char *path, const char *node, struct es_settings **ret
 		const struct es_conf_service *service = &s->conf->services[i];
 
 		if (service->tls.line && es_conf_service_is_on(service, s->self))
-			rc = add_service(s, service, err);
+			rc = take_service(s, service, before, err);
 	}
 	if (!rc)
 		rc = read_keys(s, err);
@@ -168,6 +210,7 @@ int es_settings_new(const char *path, const char *node, struct es_settings **ret
 		es_settings_free(&s);
 		return rc;
 	}
+	es_settings_judge(s);
 	*ret_settings = s;
 	return 0;
 }
