@@ -254,6 +254,33 @@ def test_tickets(lab, moves):
             session = sock.tls.session
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_short_records(lab, version):
+    """A client that wants records of 512 bytes has its requests moved, between nodes that have heard of each other."""
+    sock, reader = cluster.connect(lab, secure.context(lab, version))
+    with sock:
+        for node in itertools.islice(round_trip(), 7):
+            sock.sendall(raw.head("/len/1", X_To=node))
+            reader.response("/len/1")
+    before = cluster.total(lab, "moved")
+    client = lab.client.popen(["openssl", "s_client", "-quiet", "-maxfraglen", "512", f"-tls{version.replace('.', '_')}",
+                               "-connect", f"{families.in_url(lab.net.vip)}:{tls.PORT}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=False)
+    try:
+        for node in itertools.islice(round_trip(), 7):
+            client.stdin.write(raw.head("/len/5000", X_To=node))
+            client.stdin.flush()
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                byte = client.stdout.read(1)
+                assert byte, client.stderr.read()
+                head += byte
+            assert client.stdout.read(5000) == content("/len/5000", 5000)
+    finally:
+        client.kill()
+    assert cluster.total(lab, "moved") > before
+
+
 def test_many(lab, how, moves):
     """Many connections at a time, each to and fro."""
     def one(seed):

@@ -4,6 +4,7 @@
  * on from there, however the bytes were cut.
  */
 #include "cmocka_all.h"
+#include "inspector/base/clock.h"
 #include "tls_serve_world.h"
 
 #define LINES 60
@@ -173,6 +174,56 @@ static void test_held_back(void **state)
 	tear_down(&w);
 }
 
+/* A client that wants short records goes to nodes that are known to heed that, and gets short ones there. */
+static void test_short_records(void **state)
+{
+	struct es_peers peers = {};
+	uint8_t pack[ES_CLIENT_PACK_MAX], bytes[8192], text[3000] = {};
+	struct peers p;
+	struct world w;
+	ssize_t len, at = 0;
+	size_t sent_len;
+	uint8_t *sent;
+
+	(void)state;
+	set_up(&w, 5);
+	peers_shake(&p, &peers_kinds[0], NULL);
+	begin(&w, &p);
+	assert_int_equal(SSL_write(p.client, "GET /\n", 6), 6);
+	sent = peers_sent(&p, &sent_len);
+	say(&w, sent, sent_len);
+	free(sent);
+	read_line(&w, "GET /\n", 6);
+	w.client.text_max = 512;
+	w.serve.peers = NULL;
+	assert_int_equal(es_client_pack(&w.client, "n1", pack), -EMSGSIZE);
+	w.serve.peers = &peers;
+	assert_int_equal(es_client_pack(&w.client, "n1", pack), -EMSGSIZE);
+	es_peers_note(&peers, es_tls_node_digest("n2"), es_clock_now_ns());
+	assert_int_equal(es_client_pack(&w.client, "n1", pack), -EMSGSIZE);
+	es_peers_note(&peers, es_tls_node_digest("n1"), es_clock_now_ns() - ES_PEERS_KNOWN_NS);
+	assert_int_equal(es_client_pack(&w.client, "n1", pack), -EMSGSIZE); /* it may have gone back since */
+	es_peers_note(&peers, es_tls_node_digest("n1"), es_clock_now_ns());
+	assert_true(es_client_pack(&w.client, "n1", pack) > 0);
+	move(&w);
+	read_line(&w, "GET /\n", 6);
+	assert_int_equal(w.client.text_max, 512);
+	assert_true(es_peers_can(&peers, es_tls_node_digest("n1"), es_clock_now_ns()));
+	assert_int_equal(es_client_send(&w.client, text, sizeof(text)), 0);
+	assert_int_equal(es_client_flush(&w.client), 0);
+	len = recv(w.far, bytes, sizeof(bytes), MSG_DONTWAIT);
+	while (at < len) {
+		ssize_t record = bytes[at + 3] << 8 | bytes[at + 4];
+
+		assert_true(record <= 512 + 64);
+		at += 5 + record;
+	}
+	assert_int_equal(at, len);
+	leave(&w);
+	peers_free(&p);
+	tear_down(&w);
+}
+
 /* A state is taken once, whole, by the node that it is for, and with no more than can be in front of it. */
 static void test_refused(void **state)
 {
@@ -212,9 +263,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_goes_on),
-		cmocka_unit_test(test_key_update),
-		cmocka_unit_test(test_held_back),
+		cmocka_unit_test(test_goes_on),	  cmocka_unit_test(test_key_update),
+		cmocka_unit_test(test_held_back), cmocka_unit_test(test_short_records),
 		cmocka_unit_test(test_refused),
 	};
 

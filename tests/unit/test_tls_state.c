@@ -21,6 +21,7 @@ static struct es_tls_state some_state(void)
 	state.version = ES_TLS_1_3;
 	state.suite = 0x1302;
 	state.consumed = 1234;
+	state.from = 0x1122334455667788;
 	state.alpn = ES_TLS_ALPN_HTTP1;
 	state.has_client = 1;
 	for (size_t i = 0; i < ES_TLS_SECRET_MAX; i++) {
@@ -66,8 +67,18 @@ static void the_layout_stays(void **unused)
 	assert_memory_equal(bytes + 113, "\0\0\0\0\0\0\0\7", 8);
 	assert_memory_equal(bytes + 121, state.client_digest, 32);
 	assert_string_equal((const char *)bytes + 153, "www.example.org");
-	for (size_t i = 153 + 15; i < sizeof(bytes); i++)
+	for (size_t i = 153 + 15; i < 411; i++)
 		assert_int_equal(bytes[i], 0);
+	assert_memory_equal(bytes + 411, "\x11\x22\x33\x44\x55\x66\x77\x88", 8);
+	for (size_t i = 419; i < sizeof(bytes); i++)
+		assert_int_equal(bytes[i], 0);
+	/* The first version, which would send longer records, refuses this one. */
+	state.text_max = 512;
+	es_tls_state_put(&state, bytes);
+	assert_memory_equal(bytes, "\2\3\4", 3);
+	assert_memory_equal(bytes + 409, "\2\0", 2);
+	bytes[0] = 1;
+	assert_int_equal(es_tls_state_get(bytes, &state), -EPROTO);
 	(void)unused;
 }
 

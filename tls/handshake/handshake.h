@@ -136,7 +136,7 @@ int es_tls_handshake_tickets(struct es_tls_handshake *handshake, uint8_t home, u
 
 /**
  * es_tls_handshake_text_max() - no record may have more bytes of text: ES_TLS_TEXT_MAX, or fewer, which the
- * client has asked for (RFC 6066 section 4); the state does not tell
+ * client has asked for (RFC 6066 section 4)
  */
 size_t es_tls_handshake_text_max(const struct es_tls_handshake *handshake);
 

@@ -47,6 +47,9 @@ struct es_tls_half {
  * @has_client: @client_digest is the SHA-256 of the certificate that the client has shown, and that was
  * verified
  * @name: the server's name that the client asked for; "": none
+ * @text_max: no record for the client may have more bytes of text (RFC 6066 section 4); 0: as many as TLS
+ * allows
+ * @from: es_tls_node_digest() of the node that has written it down, 0: of a version that does not say
  */
 struct es_tls_state {
 	uint16_t version;
@@ -58,12 +61,21 @@ struct es_tls_state {
 	struct es_tls_half server;
 	uint8_t client_digest[ES_TLS_DIGEST_SIZE];
 	char name[ES_TLS_NAME_SIZE];
+	uint16_t text_max;
+	uint64_t from;
 };
 
 /* All states have one length, so that nothing can be told from it. */
 #define ES_TLS_STATE_BYTES 432
 
-/* es_tls_state_put() - write it down, in network order, with a version of this layout */
+/* es_tls_node_digest() - of a node's name */
+uint64_t es_tls_node_digest(const char *name);
+
+/*
+ * es_tls_state_put() - write it down, in network order, with a version of this layout
+ * One with @text_max is of a layout that the first version refuses, which would send longer records: whoever
+ * sends it must know that the other node can read it, by @from of what has come from there.
+ */
 void es_tls_state_put(const struct es_tls_state *state, uint8_t ret_bytes[ES_TLS_STATE_BYTES]);
 
 /*

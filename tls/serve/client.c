@@ -204,6 +204,10 @@ static void arrive(struct es_client *c)
 		break_off(c, "a state that was not taken");
 		return;
 	}
+	if (c->serve->peers)
+		es_peers_note(c->serve->peers, state.from, es_clock_now_ns());
+	if (state.text_max)
+		c->text_max = state.text_max;
 	es_buffer_take(&c->in, ES_TLS_SEALED_BYTES + 2);
 	if (es_buffer_add(&c->out, es_buffer_front(&c->in), held))
 		break_off(c, "no memory");
@@ -469,19 +473,28 @@ void es_client_take(struct es_client *c, size_t len)
 	}
 }
 
+/* A client may want shorter records: then it goes to nodes alone that are known to heed it. */
+static int may_be_short(const struct es_client *c, const char *node)
+{
+	return c->text_max == ES_TLS_TEXT_MAX ||
+	       (c->serve->peers &&
+		es_peers_can(c->serve->peers, es_tls_node_digest(node), es_clock_now_ns()));
+}
+
 long es_client_pack(struct es_client *c, const char *node, uint8_t ret_pack[ES_CLIENT_PACK_MAX])
 {
 	size_t held = es_buffer_len(&c->out);
 	struct es_tls_state state, now;
 	int rc;
 
-	/* The state does not tell of the client's wish for shorter records. */
-	if (c->text_max < ES_TLS_TEXT_MAX || !c->is_kept || held > ES_CLIENT_HELD_MAX ||
-	    es_client_is_used_up(c) || es_buffer_len(&c->in) > SEALED_ROOM || c->start_taken > UINT16_MAX)
+	if (!may_be_short(c, node) || !c->is_kept || held > ES_CLIENT_HELD_MAX || es_client_is_used_up(c) ||
+	    es_buffer_len(&c->in) > SEALED_ROOM || c->start_taken > UINT16_MAX)
 		return -EMSGSIZE;
 	es_tls_records_state(c->records, &now);
 	state = c->start;
 	state.server = now.server;
+	state.text_max = c->text_max < ES_TLS_TEXT_MAX ? (uint16_t)c->text_max : 0;
+	state.from = es_tls_node_digest(c->serve->self);
 	state.consumed = (uint16_t)c->start_taken;
 	rc = es_tls_seal(c->serve->seal, &c->flow, node, es_wall_ns(), &state, ret_pack);
 	es_tls_state_wipe(&state);

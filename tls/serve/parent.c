@@ -62,6 +62,7 @@ struct parent {
 	struct es_listeners listeners;
 	struct es_identity identity;
 	struct es_tls_taken *taken;
+	struct es_peers *peers;
 	struct es_serve_ledger ledger;
 	struct process process[PROCESSES_MAX];
 	unsigned long long again_ns[WORKERS_MAX];
@@ -111,6 +112,7 @@ __attribute__((noreturn)) static void be_worker(struct parent *p, unsigned int n
 		.counters = counters,
 		.taken = p->taken,
 		.ktls_has = p->ktls_has,
+		.peers = p->peers,
 		.ask = p->ask,
 		.handover = p->handover,
 	};
@@ -510,6 +512,9 @@ static int init(struct parent *p, struct es_conf_error *err)
 	p->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (rc || p->signals < 0)
 		return rc ? rc : -errno;
+	p->peers = mmap(NULL, sizeof(*p->peers), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p->peers == MAP_FAILED)
+		return -errno;
 	p->taken = es_tls_taken_new(es_wall_ns());
 	if (!p->taken)
 		return -ENOMEM;

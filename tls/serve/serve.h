@@ -14,6 +14,7 @@
 #include "tls/record/sealed.h"
 #include "tls/serve/counters.h"
 #include "tls/serve/ktls.h"
+#include "tls/serve/peers.h"
 
 #define ES_SERVE_HANDSHAKE_S 10.0 /* from the first byte that is awaited to the last of the handshake */
 #define ES_SERVE_IDLE_S	     75.0 /* between two requests */
@@ -64,6 +65,7 @@ struct es_serve_service {
  * struct es_serve - of a worker
  * @conf: the configuration; @self: this node's name, @self_number: where it is there
  * @seal: the keys of sealed states; @taken: those that were opened lately, on this node
+ * @peers: nodes that can read a state with a client's limit; NULL: none are known
  * @handover: path of the daemon's socket for handovers
  * @clients: how many there are; @is_ending: no further request is waited for
  * @ktls: the kernel's record layer, NULL: none; @ktls_has: what it does, a mask of es_ktls_bit()
@@ -76,6 +78,7 @@ struct es_serve {
 	unsigned int self_number;
 	const struct es_tls_seal_keys *seal;
 	struct es_tls_taken *taken;
+	struct es_peers *peers;
 	struct es_asker *asker;
 	const char *handover;
 	const struct es_ktls *ktls;

@@ -232,6 +232,7 @@ int es_worker_run(const struct es_worker_params *params)
 	w->serve.self_number = params->settings->self;
 	w->serve.seal = &params->settings->seal;
 	w->serve.taken = params->taken;
+	w->serve.peers = params->peers;
 	w->serve.handover = params->handover;
 	w->serve.ktls = params->ktls_has ? &es_ktls_kernel : NULL;
 	w->serve.ktls_has = params->ktls_has;

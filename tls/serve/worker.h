@@ -39,6 +39,7 @@ struct es_worker_params {
 	struct es_ledger_block *counters;
 	struct es_tls_taken *taken;
 	unsigned int ktls_has;
+	struct es_peers *peers;
 	const char *ask;
 	const char *handover;
 };
