@@ -67,7 +67,14 @@
 	X(bytes_out, "bytes to clients, encrypted")                                                          \
 	X(ktls, "connections whose records the kernel writes, since a long response")                        \
 	X(ktls_refused, "connections for which the kernel did not do that, though it had seemed to")         \
-	X(ktls_ended, "such connections that ended since a new key was needed")
+	X(ktls_ended, "such connections that ended since a new key was needed")                              \
+	X(http2, "connections that speak HTTP/2")                                                            \
+	X(http2_bad, "connections that ended since what the client has sent is not HTTP/2")                  \
+	X(http2_calm, "connections that ended since the client has reset too many streams, or flooded")      \
+	X(http2_left, "connections whose clients were told to leave (GOAWAY): a drain, a stop")              \
+	X(stayed_waited,                                                                                     \
+	  "first requests of HTTP/2 that came too late to move: the server had to speak first")              \
+	X(stayed_pinned, "later requests of HTTP/2 that are another node's, and served here")
 
 enum es_ledger_counter {
 #define X(name, text) ES_LEDGER_##name,

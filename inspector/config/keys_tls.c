@@ -63,7 +63,12 @@ const struct es_conf_key es_conf_tls_keys[] = {
 	 */
 	VALUE(tls, ocsp, SHOULD_IN(".files"), OPTIONAL, FILES),
 
-	/* The protocol that is agreed on with clients that ask for one (ALPN). h2 is not there yet. */
+	/*
+	 * The protocols that clients may ask for (ALPN), the preferred one first: "h2, http/1.1" lets those
+	 * that can speak HTTP/2, and the others HTTP/1.1.
+	 *
+	 * A connection of HTTP/2 is placed by its first request, and stays at that node.
+	 */
 	VALUE(tls, alpn, SHOULD_IN(""), "http/1.1", ALPN),
 
 	/* The oldest version of TLS that clients may have: 1.2 or 1.3. */

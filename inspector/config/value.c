@@ -375,16 +375,30 @@ static int es_value_files(const struct es_value *v, char *files)
 	return es_value_fail(v, why);
 }
 
-/* The protocols of TLS's ALPN, in the order in which they are preferred. */
+/* The protocols of TLS's ALPN, in the order in which they are preferred; each at most once. */
 static int es_value_alpn(const struct es_value *v, char *field)
 {
-	static const char h2[] = "h2 is not there yet: expected http/1.1";
+	static const char *const names[] = {"h2", "http/1.1"};
+	static const char expected[] = "expected h2 and http/1.1, or one of them, with \", \" between them";
+	unsigned int seen = 0;
+	const char *at = v->text;
+	size_t used = 0;
 
-	if (!strncmp(v->text, "h2", 2) || strstr(v->text, " h2") || strstr(v->text, ",h2"))
-		return es_value_fail(v, h2);
-	if (strcmp(v->text, "http/1.1") != 0)
-		return es_value_fail(v, "expected http/1.1");
-	return es_value_store(v, field, h2);
+	do {
+		size_t skip = strspn(at, " \t"), len = strcspn(at + skip, ", \t");
+		unsigned int i = 0;
+
+		at += skip;
+		while (i < 2 && (strlen(names[i]) != len || strncmp(names[i], at, len) != 0))
+			i++;
+		if (i == 2 || (seen & 1U << i))
+			return es_value_fail(v, expected);
+		seen |= 1U << i;
+		used += (size_t)snprintf(field + used, v->key->size - used, "%s%s", used ? ", " : "",
+					 names[i]);
+		at += len + strspn(at + len, " \t");
+	} while (*at++ == ',');
+	return at[-1] ? es_value_fail(v, expected) : 0;
 }
 
 static int es_value_ciphers(const struct es_value *v, char *field)

@@ -43,6 +43,27 @@ static void test_defaults(void **state)
 	es_conf_free(&conf);
 }
 
+static void test_alpn(void **state)
+{
+	static const char *const cases[][2] = {
+		{"h2", "h2"},
+		{"\"h2,http/1.1\"", "h2, http/1.1"},
+		{"h2, http/1.1", "h2, http/1.1"},
+		{"\" http/1.1 ,  h2 \"", "http/1.1, h2"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[512];
+		struct es_conf *conf;
+
+		snprintf(text, sizeof(text), OPEN SHORTER "alpn = %s\n} }", cases[i][0]);
+		conf = parse_ok(text);
+		assert_string_equal(conf->services[0].tls.alpn, cases[i][1]);
+		es_conf_free(&conf);
+	}
+}
+
 static void test_all(void **state)
 {
 	struct es_conf *conf = parse_ok(
@@ -60,6 +81,7 @@ static void test_all(void **state)
 	assert_string_equal(tls->certificate[1], "/b c.pem");
 	assert_string_equal(tls->key[1], "/b.key");
 	assert_string_equal(tls->ocsp[1], "/b.der");
+	assert_string_equal(tls->alpn, "http/1.1");
 	assert_int_equal(tls->minimum, 0x0304);
 	assert_string_equal(tls->suites, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384");
 	assert_string_equal(tls->client_ca, "/ca.pem");
@@ -106,6 +128,8 @@ static void test_words(void **state)
 	es_conf_free(&conf);
 }
 
+#define ALPN "expected h2 and http/1.1, or one of them, with \", \" between them"
+
 static const struct {
 	const char *text;
 	const char *error;
@@ -138,12 +162,12 @@ static const struct {
 	{OPEN
 	 "tls { certificate = { /1, /2, /3, /4, /5, /6, /7, /8, /9, /a, /b, /c, /d, /e, /f, /g, /h } } }",
 	 "t.conf:4: tls: certificate = /h: too many: expected at most 16"},
-	{OPEN SHORTER "alpn = h2 } }", "t.conf:4: tls: alpn = h2: h2 is not there yet: expected http/1.1"},
-	{OPEN SHORTER "alpn = \"http/1.1, h2\" } }",
-	 "t.conf:4: tls: alpn = http/1.1, h2: h2 is not there yet: expected http/1.1"},
-	{OPEN SHORTER "alpn = h2, http/1.1 } }",
-	 "t.conf:4: tls: alpn = h2, http/1.1: h2 is not there yet: expected http/1.1"},
-	{OPEN SHORTER "alpn = spdy } }", "t.conf:4: tls: alpn = spdy: expected http/1.1"},
+	{OPEN SHORTER "alpn = spdy } }", "t.conf:4: tls: alpn = spdy: " ALPN},
+	{OPEN SHORTER "alpn = \"\" } }", "t.conf:4: tls: alpn = : " ALPN},
+	{OPEN SHORTER "alpn = \"h2,\" } }", "t.conf:4: tls: alpn = h2,: " ALPN},
+	{OPEN SHORTER "alpn = \"h2 http/1.1\" } }", "t.conf:4: tls: alpn = h2 http/1.1: " ALPN},
+	{OPEN SHORTER "alpn = \"h2, h2\" } }", "t.conf:4: tls: alpn = h2, h2: " ALPN},
+	{OPEN SHORTER "alpn = \"http/1.1, h3\" } }", "t.conf:4: tls: alpn = http/1.1, h3: " ALPN},
 	{OPEN SHORTER "minimum = 1.1 } }", "t.conf:4: tls: minimum = 1.1: expected 1.2 | 1.3"},
 	{OPEN SHORTER "ciphers = \"AES 128\" } }",
 	 "t.conf:4: tls: ciphers = AES 128: expected names of OpenSSL with \":\" between them, at most 2047 "
@@ -321,10 +345,10 @@ static void test_netfilter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),  cmocka_unit_test(test_all),
-		cmocka_unit_test(test_words),	  cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_endpoints), cmocka_unit_test(test_alike),
-		cmocka_unit_test(test_netfilter),
+		cmocka_unit_test(test_defaults), cmocka_unit_test(test_all),
+		cmocka_unit_test(test_alpn),	 cmocka_unit_test(test_words),
+		cmocka_unit_test(test_errors),	 cmocka_unit_test(test_endpoints),
+		cmocka_unit_test(test_alike),	 cmocka_unit_test(test_netfilter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * tls/http/fields.h: a request of HTTP/2 is one head of HTTP/1.1 or none, and a response's head is its fields.
+ * tls/http/fields.h: a request of HTTP/2 is one head of HTTP/1.1 or none, and a response's head is its
+ * fields.
  */
 #include "cmocka_all.h"
 #include <errno.h>

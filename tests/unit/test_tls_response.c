@@ -150,7 +150,9 @@ static void long_bodies_are_counted(void **unused)
 	(void)unused;
 }
 
-/* The parts of a response, in whichever pieces it comes: H head, B body, C coding, T trailer; | ends a head. */
+/*
+ * The parts of a response, in whichever pieces it comes: H head, B body, C coding, T trailer; | ends a head.
+ */
 static void parts_are_told_apart(void **unused)
 {
 	static const struct {

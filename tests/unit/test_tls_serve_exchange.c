@@ -73,7 +73,7 @@ static void set_up(struct world *w)
 	w->serve.seal = &w->seal;
 	w->serve.taken = es_tls_taken_new(0);
 	w->service.counters = &w->counters;
-	assert_int_equal(es_asker_new(w->serve.loop, "/nowhere", &w->serve.asker), 0);
+	assert_int_equal(es_asker_new(w->serve.loop, "/nowhere", NULL, NULL, &w->serve.asker), 0);
 }
 
 static void tear_down(struct world *w)

@@ -33,9 +33,11 @@ struct es_asker {
 	uint64_t last_id;
 	unsigned long long again_ns;
 	struct es_question *questions; /* the last asked first */
-	struct es_ask news[NEWS_MAX];  /* without an answer: they go with the next question, or soon */
-	unsigned int news_count;
+	struct es_ask said[NEWS_MAX];  /* without an answer: they go with the next question, or soon */
+	unsigned int said_count;
 	ev_timer soon;
+	es_news_fn *news;
+	void *ctx;
 	uint8_t body[ES_ASK_BODY_MAX];
 };
 
@@ -77,19 +79,25 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
 
 static void hang_up(struct es_asker *asker)
 {
-	struct es_question *q = asker->questions, *next;
+	struct es_question *q;
 
 	ev_io_stop(asker->loop, &asker->io);
 	ev_timer_stop(asker->loop, &asker->soon);
-	asker->news_count = 0;
+	asker->said_count = 0;
 	close(asker->fd);
 	asker->fd = -1;
 	asker->again_ns = es_clock_now_ns() + AGAIN_NS;
-	asker->questions = NULL;
-	for (; q; q = next) {
-		next = q->next;
-		q->next = q->previous = NULL;
-		answer(q, NULL, NULL, 0);
+	/* One that is answered may end others: those of the same connection. */
+	while ((q = asker->questions) != NULL) {
+		es_question_fn *answered = q->answered;
+		void *ctx = q->ctx;
+
+		asker->questions = q->next;
+		if (q->next)
+			q->next->previous = NULL;
+		ev_timer_stop(asker->loop, &q->timer);
+		free(q);
+		answered(ctx, NULL, NULL, 0);
 	}
 }
 
@@ -110,6 +118,8 @@ static int receive(struct es_asker *asker)
 		hang_up(asker);
 		return 0;
 	}
+	if (!a.id && (a.word == ES_ASK_DRAINS || a.word == ES_ASK_SERVES))
+		asker->news(asker->ctx, a.node, a.word == ES_ASK_DRAINS);
 	for (q = asker->questions; q; q = q->next)
 		if (q->id == a.id)
 			break;
@@ -148,7 +158,13 @@ static int call(struct es_asker *asker)
 	ev_io_init(&asker->io, on_io, fd, EV_READ);
 	asker->io.data = asker;
 	ev_io_start(asker->loop, &asker->io);
+	asker->news(asker->ctx, NULL, 0);
 	return 0;
+}
+
+void es_asker_listen(struct es_asker *asker)
+{
+	call(asker);
 }
 
 /*
@@ -157,20 +173,20 @@ static int call(struct es_asker *asker)
  */
 static int send_to(struct es_asker *asker, const struct es_ask *ask, const char *text, size_t len)
 {
-	unsigned int count = asker->news_count;
+	unsigned int count = asker->said_count;
 	struct iovec iov[NEWS_MAX + 2];
 	struct mmsghdr msgs[NEWS_MAX + 1];
 	int sent;
 
 	for (unsigned int i = 0; i < count; i++) {
-		iov[i] = (struct iovec){.iov_base = &asker->news[i], .iov_len = sizeof(asker->news[i])};
+		iov[i] = (struct iovec){.iov_base = &asker->said[i], .iov_len = sizeof(asker->said[i])};
 		msgs[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &iov[i], .msg_iovlen = 1}};
 	}
 	iov[count] = (struct iovec){.iov_base = (void *)(uintptr_t)ask, .iov_len = sizeof(*ask)};
 	iov[count + 1] = (struct iovec){.iov_base = (void *)(uintptr_t)text, .iov_len = len};
 	msgs[count] = (struct mmsghdr){.msg_hdr = {.msg_iov = &iov[count], .msg_iovlen = 2}};
 	ev_timer_stop(asker->loop, &asker->soon);
-	asker->news_count = 0;
+	asker->said_count = 0;
 	if (ask)
 		count++;
 	sent = count ? sendmmsg(asker->fd, msgs, count, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
@@ -236,14 +252,14 @@ int es_asker_take(struct es_asker *asker, const struct es_ask *ask, const char *
 
 void es_asker_tell(struct es_asker *asker, const struct es_ask *ask)
 {
-	struct es_ask *full = &asker->news[asker->news_count];
+	struct es_ask *full = &asker->said[asker->said_count];
 
 	if (asker->fd < 0)
 		return;
 	*full = *ask;
 	full->magic = ES_ASK_MAGIC;
 	full->version = ES_ASK_VERSION;
-	if (++asker->news_count == NEWS_MAX) {
+	if (++asker->said_count == NEWS_MAX) {
 		send_to(asker, NULL, NULL, 0);
 	} else if (!ev_is_active(&asker->soon)) {
 		ev_timer_set(&asker->soon, NEWS_S, 0.0);
@@ -251,7 +267,8 @@ void es_asker_tell(struct es_asker *asker, const struct es_ask *ask)
 	}
 }
 
-int es_asker_new(struct ev_loop *loop, const char *path, struct es_asker **ret_asker)
+int es_asker_new(struct ev_loop *loop, const char *path, es_news_fn *news, void *ctx,
+		 struct es_asker **ret_asker)
 {
 	struct es_asker *asker;
 
@@ -261,6 +278,8 @@ int es_asker_new(struct ev_loop *loop, const char *path, struct es_asker **ret_a
 	if (!asker)
 		return -ENOMEM;
 	asker->loop = loop;
+	asker->news = news;
+	asker->ctx = ctx;
 	asker->fd = -1;
 	ev_timer_init(&asker->soon, on_soon, NEWS_S, 0.0);
 	asker->soon.data = asker;

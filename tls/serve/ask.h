@@ -15,12 +15,20 @@
 struct es_asker;
 struct es_question;
 
-/*
- * es_asker_new() - @path: of the daemon's socket; connects when there is something to ask. Returns 0 or
- * -errno.
+/**
+ * es_asker_new() - connects when there is something to ask
+ * @path: of the daemon's socket
+ * @news: called when this node is drained of a service, or not any more; with NULL: of no service, as long as
+ * nothing else is said
+ * Returns 0 or -errno.
  */
-int es_asker_new(struct ev_loop *loop, const char *path, struct es_asker **ret_asker);
+typedef void es_news_fn(void *ctx, const char *service, int is_drained);
+int es_asker_new(struct ev_loop *loop, const char *path, es_news_fn *news, void *ctx,
+		 struct es_asker **ret_asker);
 void es_asker_free(struct es_asker **asker);
+
+/* es_asker_listen() - connect, so that news can come; who asks need not call it */
+void es_asker_listen(struct es_asker *asker);
 
 /**
  * es_question_new() - ask

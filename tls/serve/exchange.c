@@ -9,12 +9,14 @@
  */
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include "inspector/base/clock.h"
 #include "tls/serve/ask.h"
 #include "tls/serve/exchange.h"
 #include "tls/serve/forward.h"
 #include "tls/serve/handover.h"
 #include "tls/serve/refuse.h"
+#include "tls/serve/streams.h"
 
 #define SETTLE_STEP_S 0.002
 #define AGAIN_S	      0.01 /* the kernel's grace periods, which an old socket outlives, are 5 to 20 ms */
@@ -22,7 +24,7 @@
 #define SETTLE_MIN_US 10000
 #define SETTLE_MAX_US 300000 /* a client further away than that does not move while an answer is on its way */
 
-enum phase { SHAKES, READS, ASKS, SETTLES, MOVES, SERVES, LEAVES };
+enum phase { SHAKES, READS, ASKS, SETTLES, MOVES, SERVES, STREAMS, LEAVES };
 
 /**
  * struct es_exchange
@@ -30,6 +32,7 @@ enum phase { SHAKES, READS, ASKS, SETTLES, MOVES, SERVES, LEAVES };
  * @is_asked: the daemon knows of it, by @ask_id; @question: and is being asked
  * @node: that it is to move to; @settle_until_ns: that long it is waited for acknowledgements; @tries: how
  * often it was given to @node in vain
+ * @streams: of HTTP/2, which have requests of their own; NULL: it speaks HTTP/1
  */
 struct es_exchange {
 	struct es_exchanges *all;
@@ -47,6 +50,7 @@ struct es_exchange {
 	unsigned int tries;
 	struct es_handing *handing;
 	struct es_forward forward;
+	struct es_streams *streams;
 };
 
 /* Answers of a step. */
@@ -84,6 +88,7 @@ static void end(struct es_exchange *x, int is_reset)
 	es_question_free(&x->question);
 	es_handing_free(&x->handing);
 	es_forward_end(&x->forward);
+	es_streams_free(&x->streams);
 	es_client_fini(&x->client, is_reset);
 	if (x->previous)
 		x->previous->next = x->next;
@@ -100,6 +105,7 @@ static enum step leave(struct es_exchange *x)
 {
 	tell(x, ES_ASK_DONE);
 	es_forward_end(&x->forward);
+	es_streams_free(&x->streams);
 	free(x->head);
 	x->head = NULL;
 	es_client_leave(&x->client);
@@ -160,8 +166,13 @@ static enum step serve(struct es_exchange *x)
 static enum step stay(struct es_exchange *x, enum es_serve_counter why)
 {
 	count(x, why);
-	tell(x, ES_ASK_STAYED);
 	es_client_within(&x->client, 0);
+	if (x->streams) {
+		es_streams_stay(x->streams);
+		x->phase = STREAMS;
+		return GOES_ON;
+	}
+	tell(x, ES_ASK_STAYED);
 	return serve(x);
 }
 
@@ -175,6 +186,8 @@ static void handed(void *ctx, int result)
 	if (!result || es_handing_is_lost(result)) {
 		count(x, result ? ES_SERVE_moves_lost : ES_SERVE_moved);
 		tell(x, result ? ES_ASK_DONE : ES_ASK_MOVED);
+		if (x->streams && !result)
+			es_streams_moved(x->streams);
 		end(x, 0);
 		return;
 	}
@@ -245,6 +258,16 @@ static void name_home(struct es_exchange *x)
 			es_client_name_home(&x->client, i);
 }
 
+static enum step leave_for(struct es_exchange *x, const char *node)
+{
+	snprintf(x->node, sizeof(x->node), "%s", node);
+	name_home(x);
+	x->tries = 0;
+	x->settle_until_ns = es_clock_now_ns() + settle_ns(&x->client);
+	x->phase = SETTLES;
+	return GOES_ON;
+}
+
 static enum step decided(struct es_exchange *x, const struct es_ask_answer *answer, const uint8_t *body,
 			 size_t len)
 {
@@ -252,12 +275,7 @@ static enum step decided(struct es_exchange *x, const struct es_ask_answer *answ
 	case ES_ASK_MOVE:
 		if (!strcmp(answer->node, x->serve->self))
 			return serve(x);
-		memcpy(x->node, answer->node, sizeof(x->node));
-		name_home(x);
-		x->tries = 0;
-		x->settle_until_ns = es_clock_now_ns() + settle_ns(&x->client);
-		x->phase = SETTLES;
-		return GOES_ON;
+		return leave_for(x, answer->node);
 	case ES_ASK_REJECT:
 		count(x, ES_SERVE_refused);
 		x->is_asked = 0;
@@ -393,6 +411,46 @@ static enum step read_head(struct es_exchange *x)
 	return WAITS;
 }
 
+/* --- HTTP/2 */
+
+static enum step streamed(struct es_exchange *x, enum es_streams_result result)
+{
+	switch (result) {
+	case ES_STREAMS_GO_ON:
+		return WAITS;
+	case ES_STREAMS_MOVE:
+		return leave_for(x, es_streams_node(x->streams));
+	case ES_STREAMS_OVER:
+		return leave(x);
+	default:
+		return reset(x);
+	}
+}
+
+static void changed(void *ctx);
+
+static enum step begin_streams(struct es_exchange *x)
+{
+	if (es_streams_new(&x->client, changed, x, &x->streams))
+		return reset(x);
+	es_client_within(&x->client, 0);
+	x->phase = STREAMS;
+	return GOES_ON;
+}
+
+static int is_http2(const struct es_client *c)
+{
+	struct es_tls_state state;
+	int is;
+
+	es_tls_records_state(c->records, &state);
+	is = state.alpn == ES_TLS_ALPN_HTTP2;
+	es_tls_state_wipe(&state);
+	return is;
+}
+
+/* --- the beginning, and the end */
+
 static enum step shake(struct es_exchange *x)
 {
 	struct es_client *c = &x->client;
@@ -400,6 +458,8 @@ static enum step shake(struct es_exchange *x)
 	es_client_shake(c);
 	if (c->over)
 		return leave(x);
+	if (c->phase == ES_CLIENT_OPEN && is_http2(c))
+		return begin_streams(x);
 	if (c->phase == ES_CLIENT_OPEN) {
 		x->phase = READS;
 		es_client_within(c, ES_SERVE_HEAD_S);
@@ -435,6 +495,8 @@ static enum step step_of(struct es_exchange *x)
 		return settle(x);
 	case SERVES:
 		return forwarded(x, es_forward_run(&x->forward));
+	case STREAMS:
+		return streamed(x, es_streams_run(x->streams));
 	case LEAVES:
 		return left(x);
 	default: /* others have the word */
@@ -450,7 +512,8 @@ static void run(struct es_exchange *x)
 		step = step_of(x);
 	while (step == GOES_ON);
 	/* These phases have seen what they send, and wait accordingly. */
-	if (step == IS_GONE || x->phase == MOVES || x->phase == SERVES || x->phase == LEAVES)
+	if (step == IS_GONE || x->phase == MOVES || x->phase == SERVES || x->phase == STREAMS ||
+	    x->phase == LEAVES)
 		return;
 	/* Said while nothing is forwarded: tickets, an answered key update. */
 	if (es_client_queued(&x->client) && !x->client.is_holding) {
@@ -486,6 +549,10 @@ static void expired(void *ctx)
 		return;
 	case SERVES:
 		if (forwarded(x, es_forward_expired(&x->forward)) != IS_GONE)
+			run(x);
+		return;
+	case STREAMS:
+		if (streamed(x, es_streams_expired(x->streams)) != IS_GONE)
 			run(x);
 		return;
 	default:
@@ -528,7 +595,18 @@ void es_exchanges_end_idle(struct es_exchanges *all)
 
 	for (struct es_exchange *x = all->first; x; x = next) {
 		next = x->next;
-		if (x->phase == READS)
+		if (x->phase == READS || x->phase == STREAMS)
+			run(x);
+	}
+}
+
+void es_exchanges_drain(struct es_exchanges *all, const struct es_serve_service *service)
+{
+	struct es_exchange *next;
+
+	for (struct es_exchange *x = all->first; x; x = next) {
+		next = x->next;
+		if (x->phase == STREAMS && x->client.service == service)
 			run(x);
 	}
 }

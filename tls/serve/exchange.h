@@ -29,6 +29,12 @@ int es_exchange_new(struct es_exchanges *exchanges, struct es_serve *serve, stru
  */
 void es_exchanges_end_idle(struct es_exchanges *exchanges);
 
+/*
+ * es_exchanges_drain() - the service has been drained on this node: those of its clients that would stay for
+ * any number of requests are told to leave
+ */
+void es_exchanges_drain(struct es_exchanges *exchanges, const struct es_serve_service *service);
+
 /* es_exchanges_end() - all, at once */
 void es_exchanges_end(struct es_exchanges *exchanges);
 

@@ -39,6 +39,7 @@ struct es_upstream;
  * @server, @server_len: of the server behind
  * @has_ktls: the kernel may write records of long responses
  * @number: in the ledger; @counters: this worker's, of this service
+ * @is_drained: this node should lose its clients: the daemon says so
  * @idle: of this worker: connections to it that wait for a request, the last used first
  */
 struct es_serve_service {
@@ -57,6 +58,7 @@ struct es_serve_service {
 	socklen_t server_len;
 	unsigned int number;
 	struct es_ledger_block *counters;
+	int is_drained;
 	struct es_upstream *idle;
 	unsigned int idle_count;
 };

@@ -24,19 +24,33 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
+/* The configuration has judged the words. */
+static void read_alpn(const char *text, enum es_tls_alpn ret_alpn[ES_TLS_ALPN_COUNT])
+{
+	const char *h2 = strstr(text, "h2"), *http1 = strstr(text, "http/1.1");
+	unsigned int count = 0;
+
+	if (h2 && (!http1 || h2 < http1))
+		ret_alpn[count++] = ES_TLS_ALPN_HTTP2;
+	if (http1)
+		ret_alpn[count++] = ES_TLS_ALPN_HTTP1;
+	if (h2 && http1 && h2 > http1)
+		ret_alpn[count++] = ES_TLS_ALPN_HTTP2;
+	ret_alpn[count] = ES_TLS_ALPN_NONE;
+}
+
 static int make_context(const struct es_conf *conf, const struct es_conf_service *from, int is_lenient,
 			struct es_tls_context **ret_context, struct es_conf_error *err)
 {
 	const struct es_conf_tls *tls = &from->tls;
 	struct es_tls_certificate certificates[ES_CONF_CERTIFICATES_MAX];
-	const struct es_tls_settings settings = {
+	struct es_tls_settings settings = {
 		.service = from->name,
 		.certificates = certificates,
 		.certificate_count = tls->certificate_count,
 		.minimum = (uint16_t)tls->minimum,
 		.ciphers = or_null(tls->ciphers),
 		.suites = or_null(tls->suites),
-		.alpn = {ES_TLS_ALPN_HTTP1, ES_TLS_ALPN_NONE},
 		.client_ca_file = or_null(tls->client_ca),
 		.client_must = tls->client_required,
 		.is_lenient = is_lenient,
@@ -48,6 +62,7 @@ static int make_context(const struct es_conf *conf, const struct es_conf_service
 		certificates[i] = (struct es_tls_certificate){.certificate_file = tls->certificate[i],
 							      .key_file = tls->key[i],
 							      .ocsp_file = or_null(tls->ocsp[i])};
+	read_alpn(tls->alpn, settings.alpn);
 	rc = es_tls_context_new(&settings, ret_context, &why);
 	if (rc)
 		es_conf_error_set(err, "%s:%d: service %s: tls: %s", conf->path, tls->line, from->name,

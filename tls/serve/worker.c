@@ -125,6 +125,22 @@ static void close_gates(struct worker *w)
 	}
 }
 
+/* The daemon says whether this node should lose the clients of a service; NULL: of none of them. */
+static void on_news(void *ctx, const char *name, int is_drained)
+{
+	struct worker *w = ctx;
+
+	for (unsigned int i = 0; i < w->params->settings->count; i++) {
+		struct es_serve_service *service = &w->params->settings->service[i];
+
+		if (name && strcmp(service->name, name) != 0)
+			continue;
+		service->is_drained = is_drained;
+		if (is_drained)
+			es_exchanges_drain(&w->exchanges, service);
+	}
+}
+
 static void on_look(struct ev_loop *loop, ev_timer *timer, int events)
 {
 	struct worker *w = timer->data;
@@ -236,8 +252,8 @@ int es_worker_run(const struct es_worker_params *params)
 	w->serve.handover = params->handover;
 	w->serve.ktls = params->ktls_has ? &es_ktls_kernel : NULL;
 	w->serve.ktls_has = params->ktls_has;
-	if (!w->serve.loop || es_asker_new(w->serve.loop, params->ask, &w->serve.asker) || give_counters(w) ||
-	    make_gates(w)) {
+	if (!w->serve.loop || es_asker_new(w->serve.loop, params->ask, on_news, w, &w->serve.asker) ||
+	    give_counters(w) || make_gates(w)) {
 		es_log(ES_LOG_ERR, "worker %u: cannot start", params->number);
 		free(w);
 		return EXIT_FAILURE;

@@ -54,6 +54,8 @@ def round_trip():
 def counters(lab, node):
     """{name: value} of earshot-tls, which writes them to its log when it is asked."""
     path = os.path.join(lab.node_directory(node), f"{tls.NAME}.log")
+    with open(os.path.join(tree.SOURCE, "inspector/ask/ledger.h"), encoding="utf-8") as header:
+        last = re.findall(r"X\((\w+),[\s\\]*\"", header.read())[-1]
     with open(path, encoding="utf-8") as log:
         log.seek(0, os.SEEK_END)
         os.kill(lab.pid(node, tls.NAME), signal.SIGUSR1)
@@ -62,7 +64,7 @@ def counters(lab, node):
         def told():
             nonlocal text
             text += log.read()
-            return "ktls_ended=" in text and text.endswith("\n")
+            return f" {last}=" in text and text.endswith("\n")
 
         wait_for(told, f"the counters of earshot-tls on {node}")
     return {name: int(value) for name, value in re.findall(r" (\w+)=(\d+)", text)}
