@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The table of other nodes' idle connections: chains by flow, and one list by age. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/cluster/directory.h"
+
+#define NONE 0xffffffffU
+
+/* struct record - @next: in its chain, or of the free ones; @older, @newer: in the list by age */
+struct record {
+	__u64 flow_hash;
+	unsigned long long told_ns;
+	struct es_kept kept;
+	uint32_t next;
+	uint32_t older;
+	uint32_t newer;
+};
+
+struct es_directory {
+	pthread_mutex_t lock;
+	struct es_directory_figures figures;
+	uint32_t room;
+	uint32_t chains;
+	uint32_t free;
+	uint32_t unused; /* from this one on none was ever taken */
+	uint32_t oldest;
+	uint32_t newest;
+	uint32_t *chain;
+	struct record *record;
+};
+
+int es_directory_new(unsigned int entries, struct es_directory **ret_directory)
+{
+	struct es_directory *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	pthread_mutex_init(&d->lock, NULL);
+	d->room = entries;
+	for (d->chains = 1; d->chains < entries;)
+		d->chains *= 2;
+	d->chain = malloc(d->chains * sizeof(*d->chain));
+	d->record = calloc(entries, sizeof(*d->record));
+	if (!d->chain || !d->record) {
+		es_directory_free(&d);
+		return -ENOMEM;
+	}
+	es_directory_clear(d);
+	*ret_directory = d;
+	return 0;
+}
+
+void es_directory_free(struct es_directory **directory)
+{
+	if (!*directory)
+		return;
+	pthread_mutex_destroy(&(*directory)->lock);
+	free((*directory)->chain);
+	free((*directory)->record);
+	free(*directory);
+	*directory = NULL;
+}
+
+static uint32_t *chain_of(struct es_directory *d, __u64 flow_hash)
+{
+	return &d->chain[flow_hash & (d->chains - 1)];
+}
+
+static uint32_t find(struct es_directory *d, __u64 flow_hash)
+{
+	uint32_t at = *chain_of(d, flow_hash);
+
+	while (at != NONE && d->record[at].flow_hash != flow_hash)
+		at = d->record[at].next;
+	return at;
+}
+
+static void list_remove(struct es_directory *d, const struct record *r)
+{
+	*(r->older == NONE ? &d->oldest : &d->record[r->older].newer) = r->newer;
+	*(r->newer == NONE ? &d->newest : &d->record[r->newer].older) = r->older;
+}
+
+static void list_add(struct es_directory *d, uint32_t at)
+{
+	struct record *r = &d->record[at];
+
+	r->older = d->newest;
+	r->newer = NONE;
+	*(d->newest == NONE ? &d->oldest : &d->record[d->newest].newer) = at;
+	d->newest = at;
+}
+
+static void drop(struct es_directory *d, uint32_t at)
+{
+	struct record *r = &d->record[at];
+	uint32_t *link = chain_of(d, r->flow_hash);
+
+	while (*link != at)
+		link = &d->record[*link].next;
+	*link = r->next;
+	list_remove(d, r);
+	d->figures.entries--;
+	d->figures.of[r->kept.owner]--;
+	r->next = d->free;
+	d->free = at;
+}
+
+static uint32_t take_free(struct es_directory *d)
+{
+	uint32_t at = d->free;
+
+	if (at != NONE) {
+		d->free = d->record[at].next;
+		return at;
+	}
+	if (d->unused < d->room)
+		return d->unused++;
+	d->figures.dropped++;
+	drop(d, d->oldest);
+	return take_free(d);
+}
+
+void es_directory_keep(struct es_directory *d, __u64 flow_hash, const struct es_kept *kept,
+		       unsigned long long now_ns)
+{
+	struct record *r;
+	uint32_t at;
+
+	if (kept->owner >= ES_NODES_MAX)
+		return;
+	pthread_mutex_lock(&d->lock);
+	at = find(d, flow_hash);
+	if (at != NONE)
+		drop(d, at);
+	at = take_free(d);
+	r = &d->record[at];
+	r->flow_hash = flow_hash;
+	r->told_ns = now_ns;
+	r->kept = *kept;
+	r->next = *chain_of(d, flow_hash);
+	*chain_of(d, flow_hash) = at;
+	list_add(d, at);
+	d->figures.entries++;
+	d->figures.of[kept->owner]++;
+	d->figures.told++;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void es_directory_forget(struct es_directory *d, __u64 flow_hash, unsigned int owner)
+{
+	uint32_t at;
+
+	pthread_mutex_lock(&d->lock);
+	at = find(d, flow_hash);
+	if (at != NONE && d->record[at].kept.owner == owner) {
+		drop(d, at);
+		d->figures.forgotten++;
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+static uint32_t find_exact(struct es_directory *d, __u64 flow_hash, __u32 seq, __u32 ack)
+{
+	uint32_t at = find(d, flow_hash);
+
+	return at != NONE && d->record[at].kept.seq == seq && d->record[at].kept.ack == ack ? at : NONE;
+}
+
+int es_directory_find(struct es_directory *d, __u64 flow_hash, __u32 seq, __u32 ack, struct es_kept *ret_kept,
+		      unsigned long long *ret_told_ns)
+{
+	uint32_t at;
+
+	pthread_mutex_lock(&d->lock);
+	at = find_exact(d, flow_hash, seq, ack);
+	if (at != NONE) {
+		*ret_kept = d->record[at].kept;
+		*ret_told_ns = d->record[at].told_ns;
+	}
+	pthread_mutex_unlock(&d->lock);
+	return at != NONE;
+}
+
+int es_directory_take(struct es_directory *d, __u64 flow_hash, __u32 seq, __u32 ack, struct es_kept *ret_kept)
+{
+	uint32_t at;
+
+	pthread_mutex_lock(&d->lock);
+	at = find_exact(d, flow_hash, seq, ack);
+	if (at != NONE) {
+		*ret_kept = d->record[at].kept;
+		drop(d, at);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return at != NONE;
+}
+
+/* What was told before its node was lost is an orphan. */
+static unsigned long long life_of(const struct record *r, const unsigned long long *lost_ns)
+{
+	return lost_ns[r->kept.owner] > r->told_ns ? ES_DIRECTORY_ORPHAN_NS : ES_DIRECTORY_LIFE_NS;
+}
+
+void es_directory_expire(struct es_directory *d, const unsigned long long lost_ns[ES_NODES_MAX],
+			 unsigned long long now_ns)
+{
+	pthread_mutex_lock(&d->lock);
+	for (uint32_t at = d->oldest, newer; at != NONE; at = newer) {
+		struct record *r = &d->record[at];
+
+		newer = r->newer;
+		if (now_ns - r->told_ns < ES_DIRECTORY_LIFE_NS)
+			break; /* all behind it are newer */
+		if (now_ns - r->told_ns < life_of(r, lost_ns))
+			continue;
+		drop(d, at);
+		d->figures.expired++;
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+void es_directory_clear(struct es_directory *d)
+{
+	pthread_mutex_lock(&d->lock);
+	for (uint32_t i = 0; i < d->chains; i++)
+		d->chain[i] = NONE;
+	d->free = d->oldest = d->newest = NONE;
+	d->unused = 0;
+	d->figures.entries = 0;
+	memset(d->figures.of, 0, sizeof(d->figures.of));
+	pthread_mutex_unlock(&d->lock);
+}
+
+void es_directory_figures(struct es_directory *d, struct es_directory_figures *ret)
+{
+	pthread_mutex_lock(&d->lock);
+	*ret = d->figures;
+	ret->bytes = sizeof(*d) + d->chains * sizeof(*d->chain) + d->room * sizeof(*d->record);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void es_directory_list(struct es_directory *d, size_t limit, es_directory_fn fn, void *ctx)
+{
+	pthread_mutex_lock(&d->lock);
+	for (uint32_t at = d->newest; at != NONE && limit; at = d->record[at].older, limit--)
+		fn(ctx, &d->record[at].kept, d->record[at].told_ns);
+	pthread_mutex_unlock(&d->lock);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_KEPT_WORDS_H
+#define ES_KEPT_WORDS_H
+
+/*
+ * A node tells another one of its idle connections (cluster/directory.h), many in a datagram, which goes
+ * where loads go, and begins as those do (ES_LOADS_MAGIC). Authentic by SipHash-2-4 under the cluster's
+ * handover key, over all of the datagram; fresh by @sequence, which goes up with the number clock, and by the
+ * sender's time, for a node that has just started and has heard no number yet. A version that does not know
+ * them ignores them. A datagram that is lost is made up for when the connections are told again.
+ */
+#include "inspector/base/datagram.h"
+#include "inspector/cluster/directory.h"
+#include "inspector/config/keyfile.h"
+#include "kmod/core/handover.h"
+
+#define ES_KEPT_WORDS_MAX 22
+
+enum es_kept_what {
+	ES_KEPT_KEEP = 1,
+	ES_KEPT_FORGET = 2, /* of @kept only the flow matters */
+};
+
+struct es_kept_word {
+	enum es_kept_what what;
+	struct es_kept kept;
+};
+
+/* struct es_kept_wire - @options: ES_HANDOVER_F_* */
+struct es_kept_wire {
+	__be32 client[4];
+	__be32 service_address[4];
+	__be16 client_port;
+	__be16 service_port;
+	__be32 seq;
+	__be32 ack;
+	__be32 requests;
+	__be16 moves;
+	__be16 mss;
+	__u8 what;
+	__u8 service;
+	__u8 snd_wscale;
+	__u8 rcv_wscale;
+	__u8 options;
+	__u8 spare[3];
+};
+_Static_assert(sizeof(struct es_kept_wire) == 60, "no padding");
+
+/*
+ * struct es_kept_message - in network byte order; the header is as long as a handover message's, which the
+ * datapath reads first
+ * @sent_ns: by the sender's wall clock; @target: the node that it is for
+ */
+struct es_kept_message {
+	__be32 magic;
+	__u8 version;
+	__u8 source;
+	__be16 count; /* of @word */
+	__be64 sequence;
+	__be64 sent_ns;
+	__u8 target;
+	__u8 spare[31];
+	__be64 mac;
+	struct es_kept_wire word[ES_KEPT_WORDS_MAX];
+};
+_Static_assert(offsetof(struct es_kept_message, word) == sizeof(struct es_handover), "one size");
+_Static_assert(sizeof(struct es_kept_message) <= ES_DATAGRAM_MAX, "it is received whole");
+
+/* A message that was sent so long ago, or will be, is not taken. */
+#define ES_KEPT_LATE_NS (ES_HANDOVER_LATE_S * 1000000000ULL)
+
+/**
+ * es_kept_message_make() - from @self to @target; @wall_ns: this node's wall clock
+ * Returns its bytes.
+ */
+size_t es_kept_message_make(struct es_kept_message *message, unsigned int self, unsigned int target,
+			    __u64 sequence, __u64 wall_ns, const struct es_kept_word *words,
+			    unsigned int count, const struct es_sipkey *key);
+
+/**
+ * es_kept_message_read() - is it an authentic message of another node to this one, timely, and newer than
+ * @heard (by node), which it is noted in?
+ * @ret_words: room for ES_KEPT_WORDS_MAX; their owner is the sender, whatever else it says. Returns how many
+ * words, or -EBADMSG.
+ */
+int es_kept_message_read(const void *data, size_t len, unsigned int self, unsigned int node_count,
+			 const struct es_keys *keys, __u64 wall_ns, __u64 *heard,
+			 struct es_kept_word *ret_words);
+
+#endif
