@@ -13,6 +13,30 @@ static const struct argp_option options[] = {
 	{0},
 };
 
+/* What other nodes have told of their idle connections. */
+static void print_kept(struct json_object *kept)
+{
+	static const char *const headings[] = {"CLIENT", ">PORT", "SERVICE", "KEPT FOR", NULL};
+	struct json_object *flows = es_json_array(kept, "flows");
+	struct es_table *table;
+
+	if (!es_json_number(kept, "own") && !es_json_number(kept, "total"))
+		return;
+	printf("\nidle connections kept for other nodes: %llu; of this one by others: %llu\n\n",
+	       es_json_number(kept, "total"), es_json_number(kept, "own"));
+	table = es_table_new(headings);
+	for (size_t i = 0; i < json_object_array_length(flows); i++) {
+		struct json_object *flow = json_object_array_get_idx(flows, i);
+
+		es_table_cell(table, "%s", es_json_string(flow, "address"));
+		es_table_cell(table, "%llu", es_json_number(flow, "port"));
+		es_table_cell(table, "%s", es_json_string(flow, "service"));
+		es_table_cell(table, "%s", es_json_string(flow, "node"));
+	}
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
 static void print_flows(struct json_object *report)
 {
 	static const char *const headings[] = {"CLIENT",    ">PORT",  "SERVICE",   "STATE",
@@ -38,6 +62,7 @@ static void print_flows(struct json_object *report)
 	}
 	es_table_print(table, stdout);
 	es_table_free(&table);
+	print_kept(es_json_object(report, "kept"));
 }
 
 static int run(const struct es_cli *cli)

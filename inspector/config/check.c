@@ -255,6 +255,29 @@ static int es_check_server(struct es_conf_parse *p, unsigned int i)
 		service->name, service->server_port);
 }
 
+/* What another node must know of a connection is known of those whose every request is read. */
+static void es_check_survive(struct es_conf_parse *p, unsigned int i)
+{
+	const struct es_conf_service *service = &p->conf->services[i];
+	int line = es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "survive");
+
+	if (service->survive && service->inspect != ES_INSPECT_EVERY)
+		es_conf_fail(
+			p, line,
+			"service %s: survive = %u: %s nobody knows where a request ends: expected off, or "
+			"inspect = every%s",
+			service->name, service->survive,
+			service->tls.line		       ? "with tls { }"
+			: service->inspect == ES_INSPECT_FIRST ? "with inspect = first"
+							       : "with inspect = never",
+			service->tls.line ? " without tls { }" : "");
+	else if (service->survive && p->conf->cluster.membership != ES_CONF_MEMBERSHIP_COROSYNC)
+		es_conf_warn(p, line,
+			     "service %s: survive = %u has no effect: with membership = static nobody knows "
+			     "that a node is lost",
+			     service->name, service->survive);
+}
+
 /* An error that is about no single key of the section has the section's line. */
 static void es_check_outlier(struct es_conf_parse *p, unsigned int i)
 {
@@ -380,6 +403,7 @@ static int es_check_services(struct es_conf_parse *p)
 		es_check_outlier(p, i);
 		es_conf_check_backup(p, i);
 		es_check_server(p, i);
+		es_check_survive(p, i);
 		if (!es_check_policy(p, i))
 			es_conf_check_parameters(p, i);
 	}

@@ -380,6 +380,7 @@ static inline int es_addr_is_set(const struct es_addr *address)
  * @address, @address6: one of each family at most, and one at least; all zeros: none. On line @address_line.
  * @policy: the default is filled in
  * @inspect: what the datapath does; es_conf_service_reads() says what becomes of requests
+ * @survive: so many other nodes know its idle connections
  * @server_address, @server_address6: all zeros: none of that family. With @tls these, and @server_port, are
  * the service's own: earshot-tls listens there, and takes what others hand over
  * @params: of the policy, in its order, from @parameters
@@ -394,6 +395,7 @@ struct es_conf_service {
 	char policy[ES_CONF_NAME_SIZE];
 	enum es_inspect inspect;
 	enum es_unsafe unsafe;
+	unsigned int survive;
 	struct es_addr server_address;
 	struct es_addr server_address6;
 	unsigned int server_port;

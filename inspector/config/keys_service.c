@@ -16,6 +16,13 @@ static const struct es_conf_choice unsafes[] = {
 	{NULL, 0},
 };
 
+static const struct es_conf_choice survives[] = {
+	{"off", 0},
+	{"1", 1},
+	{"2", 2},
+	{NULL, 0},
+};
+
 static const struct es_conf_choice all_downs[] = {
 	{"serve", ES_CONF_ALL_DOWN_SERVE},
 	{"reject", ES_CONF_ALL_DOWN_REJECT},
@@ -64,6 +71,15 @@ const struct es_conf_key es_conf_service_keys[] = {
 	 * unsafe.
 	 */
 	CHOICE(service, unsafe, MUST, "once", unsafes),
+
+	/*
+	 * How many other nodes know each idle connection, so that one of them goes on with it when its node
+	 * is lost (/usr/share/doc/earshot/failures.md.gz): _off_, _1_ or _2_.
+	 *
+	 * With *inspect* = every and *membership* = corosync. A node that is not sure of its membership takes
+	 * no request on such a connection. Not with the netfilter datapath.
+	 */
+	CHOICE(service, survive, MUST, "off", survives),
 
 	/*
 	 * With *server_port*: the local address on which the server listens for connections that programs

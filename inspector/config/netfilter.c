@@ -44,7 +44,7 @@ static const struct es_conf_service *server_at(const struct es_conf *conf,
 }
 
 /*
- * A connection that a program hands over has its server's address and port here
+ * Idle connections do not survive there. And a connection that a program hands over has its server's address and port here
  * (netfilter/node/program_name.h). If other connections have both, too, those of clients or those that are
  * handed over for another service, one client can have two connections of the same name. With tls { } it has
  * its client's name, which another one of that client cannot have meanwhile. Returns 1, with @lack; 0 if that
@@ -52,6 +52,15 @@ static const struct es_conf_service *server_at(const struct es_conf *conf,
  */
 static int service_lacks(const struct es_conf *conf, const struct es_conf_service *service, struct lack *lack)
 {
+	/* Its kernel goes on with a connection that another node may have, whatever the daemon says. */
+	if (service->survive) {
+		lack->key = "survive";
+		snprintf(lack->text, sizeof(lack->text),
+			 "service %s: survive = %u: with the netfilter datapath no idle connection survives: "
+			 "expected off",
+			 service->name, service->survive);
+		return 1;
+	}
 	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
 		const struct es_addr *server = es_conf_server_of(service, family);
 		const struct es_conf_service *other;

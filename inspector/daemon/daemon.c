@@ -32,6 +32,7 @@
 #include "inspector/daemon/outliers.h"
 #include "inspector/daemon/packet_max.h"
 #include "inspector/daemon/poison.h"
+#include "inspector/daemon/directory.h"
 #include "inspector/daemon/rates.h"
 #include "inspector/daemon/request_log.h"
 #include "inspector/daemon/rollout.h"
@@ -149,7 +150,7 @@ static int es_daemon_first_url_tables(struct es_daemon *d, struct es_conf_error 
 
 static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *err)
 {
-	if (es_daemon_rates_prepare(d))
+	if (es_daemon_rates_prepare(d) || es_daemon_directory_prepare(d))
 		return -ENOMEM;
 	d->orders = calloc((size_t)d->datapath_params.decision_sets * ES_DECISION_WAYS, sizeof(*d->orders));
 	if (!d->orders)
@@ -479,6 +480,7 @@ static struct {
 	struct es_daemon_trace trace;
 	struct es_daemon_request_log request_log;
 	struct es_daemon_rates rates;
+	struct es_daemon_directory directory;
 	struct es_daemon_service_drains service_drains;
 	struct es_daemon_rollout rollout;
 	struct es_daemon_settings settings;
@@ -508,6 +510,7 @@ static void parts_clear(struct es_daemon *d)
 		.trace = &parts.trace,
 		.request_log = &parts.request_log,
 		.rates = &parts.rates,
+		.directory = &parts.directory,
 		.service_drains = &parts.service_drains,
 		.rollout = &parts.rollout,
 		.settings = &parts.settings,
@@ -566,6 +569,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	es_daemon_watch(d);
 	es_daemon_plugins_watch(d);
 	es_daemon_rates_rebind(d);
+	es_daemon_directory_rebind(d);
 	return 0;
 }
 
@@ -589,6 +593,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_daemon_trace_stop(d);
 	es_daemon_request_log_stop(d);
 	es_daemon_rates_stop(d);
+	es_daemon_directory_stop(d);
 	es_daemon_service_drains_free(d);
 	es_daemon_poison_stop(d);
 	if (d->datapath && d->detach_on_exit)

@@ -201,5 +201,5 @@ void es_idle_flows_end(struct es_idle_flows *f)
 
 unsigned int es_idle_flows_told(const struct es_idle_flows *f)
 {
-	return f->told;
+	return f ? f->told : 0;
 }

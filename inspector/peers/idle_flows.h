@@ -53,7 +53,7 @@ void es_idle_flows_see(struct es_idle_flows *flows, const struct es_idle_flow *f
 /* es_idle_flows_end() - those that were not seen are over */
 void es_idle_flows_end(struct es_idle_flows *flows);
 
-/* es_idle_flows_told() - how many connections are told now */
+/* es_idle_flows_told() - how many connections are told now; 0 of NULL */
 unsigned int es_idle_flows_told(const struct es_idle_flows *flows);
 
 #endif

@@ -75,6 +75,43 @@ void es_report_flows_add(void *ctx, const void *data)
 	json_object_array_add(report->flows, flow);
 }
 
+static void add_kept(void *ctx, const struct es_kept *kept, unsigned long long told_ns)
+{
+	struct es_report_flows *report = ctx;
+	const struct es_conf_service *service = es_flow_service(report->conf, &kept->flow);
+	struct json_object *flow = json_object_new_object();
+	char text[INET6_ADDRSTRLEN];
+
+	(void)told_ns;
+	json_object_object_add(flow, "address",
+			       json_object_new_string(es_conf_addr_text(&kept->flow.client, text)));
+	json_object_object_add(flow, "port", json_object_new_int(es_ntohs(kept->flow.client_port)));
+	json_object_object_add(flow, "service", json_object_new_string(service ? service->name : "?"));
+	json_object_object_add(flow, "node",
+			       json_object_new_string(kept->owner < report->conf->node_count
+							      ? report->conf->nodes[kept->owner].name
+							      : "?"));
+	json_object_array_add(json_object_object_get(report->kept, "flows"), flow);
+}
+
+void es_report_flows_kept(struct es_report_flows *report, struct es_directory *directory, unsigned int told)
+{
+	struct json_object *kept = json_object_new_object();
+	struct es_directory_figures figures;
+
+	es_directory_figures(directory, &figures);
+	json_object_object_add(kept, "own", json_object_new_uint64(told));
+	json_object_object_add(kept, "total", json_object_new_uint64(figures.entries));
+	json_object_object_add(kept, "bytes", json_object_new_uint64(figures.bytes));
+	json_object_object_add(kept, "told", json_object_new_uint64(figures.told));
+	json_object_object_add(kept, "forgotten", json_object_new_uint64(figures.forgotten));
+	json_object_object_add(kept, "expired", json_object_new_uint64(figures.expired));
+	json_object_object_add(kept, "dropped", json_object_new_uint64(figures.dropped));
+	json_object_object_add(kept, "flows", json_object_new_array());
+	report->kept = kept;
+	es_directory_list(directory, report->limit, add_kept, report);
+}
+
 struct json_object *es_report_flows_finish(struct es_report_flows *report)
 {
 	struct json_object *result = json_object_new_object(), *by_state = json_object_new_object();
@@ -84,6 +121,7 @@ struct json_object *es_report_flows_finish(struct es_report_flows *report)
 		json_object_object_add(by_state, states[i], json_object_new_uint64(report->states[i]));
 	json_object_object_add(result, "states", by_state);
 	json_object_object_add(result, "flows", report->flows);
-	report->flows = NULL;
+	json_object_object_add(result, "kept", report->kept);
+	report->flows = report->kept = NULL;
 	return result;
 }

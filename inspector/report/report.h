@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 #include <stddef.h>
 
+#include "inspector/cluster/directory.h"
 #include "inspector/config/config.h"
 #include "inspector/peers/node_clocks.h"
 #include "kmod/core/flow.h"
@@ -189,6 +190,7 @@ enum es_report_flow_state {
 struct es_report_flows {
 	const struct es_conf *conf;
 	struct json_object *flows;
+	struct json_object *kept;
 	unsigned long long limit;
 	int only_pinned;
 	unsigned long long total;
@@ -200,6 +202,11 @@ void es_report_flows_init(struct es_report_flows *report, const struct es_conf *
 			  struct json_object *request);
 /* An es_datapath_flow_fn: counts the connection, and shows it up to the limit. @ctx: the report. */
 void es_report_flows_add(void *ctx, const void *entry /* struct es_track_entry */);
+/*
+ * es_report_flows_kept() - what is known of other nodes' idle connections; @told: how many of its own this
+ * node has told them of
+ */
+void es_report_flows_kept(struct es_report_flows *report, struct es_directory *directory, unsigned int told);
 /* es_report_flows_finish() - the reply, the caller's then */
 struct json_object *es_report_flows_finish(struct es_report_flows *report);
 

@@ -209,7 +209,12 @@ static void test_tables(void **state)
 	       "\n"
 	       "CLIENT      PORT  SERVICE  STATE   REQUESTS  MOVES  PINNED BY\n"
 	       "10.77.1.1  40312  web      idle          17      5  none\n"
-	       "10.77.1.1  40318  web      pinned         2      0  upgrade\n");
+	       "10.77.1.1  40318  web      pinned         2      0  upgrade\n"
+	       "\n"
+	       "idle connections kept for other nodes: 1; of this one by others: 1\n"
+	       "\n"
+	       "CLIENT      PORT  SERVICE  KEPT FOR\n"
+	       "10.77.1.9  51200  web      n2\n");
 	expect("flows --limit x 2>&1", 64, "earshot: bad limit \"x\": expected 0..1000000\n");
 	expect("reload", 0, "reloaded, epoch 4\n");
 	expect("stop", 0, "");

@@ -97,6 +97,17 @@ static const struct {
 	 "t.conf:3: service web: server_port = 81: with inspect = every no program hands over: expected "
 	 "inspect = "
 	 "first or never"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\nsurvive = 1 }",
+	 "t.conf:4: service web: survive = 1: with inspect = first nobody knows where a request ends: "
+	 "expected off, or inspect = every"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80 inspect = never survive = 2 }",
+	 "t.conf:3: service web: survive = 2: with inspect = never nobody knows where a request ends: "
+	 "expected off, or inspect = every"},
+	{"service web { survive = 3 }", "t.conf:1: service web: survive = 3: expected off | 1 | 2"},
+	{"cluster { membership = corosync }\ndatapath { type = netfilter interface = e cluster_interface = f "
+	 "}\n" NODE "\nservice web {\n address = 10.77.0.100\n port = 80\n inspect = every\n survive = 1\n}",
+	 "t.conf:9: service web: survive = 1: with the netfilter datapath no idle connection survives: "
+	 "expected off"},
 	{"service web { check { type = udp } }",
 	 "t.conf:1: check: type = udp: expected tcp | http | https | none"},
 	{"service web { check { slow_start_s = 1m } }",
@@ -309,7 +320,8 @@ static const struct {
 	 "membership | handover_port | virtual_nodes | ring_hash | catch_up"},
 	{"service web { adress = 10.77.0.100 }",
 	 "t.conf:1: service web: unknown key \"adress\": expected address | "
-	 "port | policy | inspect | unsafe | server_address | server_port | load_bound | handover_cost | "
+	 "port | policy | inspect | unsafe | survive | server_address | server_port | load_bound | "
+	 "handover_cost | "
 	 "content_host | content_on_disk | "
 	 "parameters | "
 	 "document_root | admit_low | "

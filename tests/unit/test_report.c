@@ -62,14 +62,22 @@ static void test_flows(void **state)
 		flow_entry(40320, ES_PIN_none, ES_RESPONSE_DONE),
 		flow_entry(40321, ES_PIN_none, ES_RESPONSE_DONE),
 	};
+	const struct es_kept kept = {
+		.flow = {.client = es_addr_from_v4(es_htonl(0x0a4d0109)), .client_port = es_htons(51200)},
+		.owner = 1,
+	};
 	struct es_report_flows report;
+	struct es_directory *directory;
 
 	(void)state;
+	assert_int_equal(es_directory_new(8, &directory), 0);
+	es_directory_keep(directory, 1, &kept, 0);
 	entry[3].track.state = ES_TRACK_QUEUED;
 	entry[4].tcp_state = 8;
 	es_report_flows_init(&report, conf, request);
 	for (size_t i = 0; i < sizeof(entry) / sizeof(entry[0]); i++)
 		es_report_flows_add(&report, &entry[i]);
+	es_report_flows_kept(&report, directory, 1);
 	built = es_report_flows_finish(&report);
 	expect_as_documented("flows", built);
 	assert_string_equal(
@@ -78,8 +86,11 @@ static void test_flows(void **state)
 		","
 		"\"flows\":[{\"address\":\"10.77.1.1\",\"port\":40312,\"service\":\"web\",\"state\":\"idle\","
 		"\"requests\":17,\"moves\":5,\"pin\":\"none\"},{\"address\":\"10.77.1.1\",\"port\":40318,"
-		"\"service\":\"web\",\"state\":\"pinned\",\"requests\":17,\"moves\":5,\"pin\":\"upgrade\"}]"
-		"}");
+		"\"service\":\"web\",\"state\":\"pinned\",\"requests\":17,\"moves\":5,\"pin\":\"upgrade\"}],"
+		"\"kept\":{\"own\":1,\"total\":1,\"bytes\":1376,\"told\":1,\"forgotten\":0,\"expired\":0,"
+		"\"dropped\":0,\"flows\":[{\"address\":\"10.77.1.9\",\"port\":51200,\"service\":\"?\","
+		"\"node\":\"n2\"}]}}");
+	es_directory_free(&directory);
 	json_object_put(built);
 	json_object_object_add(request, "pinned", json_object_new_boolean(1));
 	es_report_flows_init(&report, conf, request);

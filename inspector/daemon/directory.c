@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The flow directory on the control thread: looks through this node's connections, tells their keepers, and
+ * takes in what other nodes tell.
+ */
+#include <string.h>
+#include "inspector/base/clock.h"
+#include "inspector/base/wall.h"
+#include "inspector/daemon/daemon.h"
+#include "inspector/daemon/directory.h"
+#include "inspector/daemon/exchange.h"
+#include "kmod/core/track.h"
+
+#define TCP_STATE_IS_ESTABLISHED 1 /* the kernel's number */
+
+#define EXPIRE_NS 1000000000ULL
+
+static int is_wanted(const struct es_daemon *d)
+{
+	for (unsigned int i = 0; i < d->conf->service_count; i++)
+		if (d->conf->services[i].survive)
+			return d->conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC;
+	return 0;
+}
+
+static void flush(struct es_daemon *d, unsigned int node)
+{
+	struct es_directory_outbox *box = &d->directory->outbox[node];
+	__u64 number = es_number_ns();
+	struct es_kept_message message;
+	size_t len;
+
+	if (!box->count)
+		return;
+	d->directory->sequence = number > d->directory->sequence ? number : d->directory->sequence + 1;
+	len = es_kept_message_make(&message, d->cluster->self, node, d->directory->sequence, es_wall_ns(),
+				   box->word, box->count, &d->keys.key[0].handover);
+	box->count = 0;
+	es_daemon_send(d, node, &message, len);
+	d->directory->sent++;
+}
+
+static void tell(void *ctx, unsigned int node, const struct es_kept_word *word)
+{
+	struct es_daemon *d = ctx;
+	struct es_directory_outbox *box = &d->directory->outbox[node];
+
+	if (node >= d->conf->node_count || node == d->cluster->self)
+		return;
+	box->word[box->count++] = *word;
+	if (box->count == ES_KEPT_WORDS_MAX)
+		flush(d, node);
+}
+
+/* The index of the flow's service: the datapath's may be an older configuration's. -1: of none. */
+static int service_of(const struct es_conf *conf, const struct es_flow *flow)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (es_conf_service_has(&conf->services[i], &flow->service) &&
+		    conf->services[i].port == es_ntohs(flow->service_port))
+			return (int)i;
+	return -1;
+}
+
+/*
+ * The node that inspects the flow, or will when this one is gone; and with two copies the next one.
+ */
+static void keepers_of(const struct es_daemon *d, __u64 flow_hash, unsigned int copies,
+		       __u16 ret[ES_KEEPERS_MAX])
+{
+	struct es_ring_walk walk;
+	unsigned int count = 0;
+	__u16 node;
+
+	ret[0] = ret[1] = ES_NODE_NONE;
+	es_ring_walk_init(&walk, d->cluster->ring, es_ring_flow_position(flow_hash));
+	while (count < copies && count < ES_KEEPERS_MAX && es_ring_walk_next(&walk, &node))
+		if (node != d->cluster->self)
+			ret[count++] = node;
+}
+
+/*
+ * Between two requests: the one before is complete and answered, and nobody has the next one. A pin is for
+ * good.
+ */
+static enum es_idle_state state_of(const struct es_track_entry *entry)
+{
+	const struct es_track *t = &entry->track;
+
+	if (t->pin != ES_PIN_none || entry->tcp_state != TCP_STATE_IS_ESTABLISHED)
+		return ES_IDLE_NEVER;
+	return t->state == ES_TRACK_SERVED && t->response.phase == ES_RESPONSE_DONE ? ES_IDLE_YES
+										    : ES_IDLE_BUSY;
+}
+
+static void see(void *ctx, const void *data)
+{
+	const struct es_track_entry *entry = data;
+	const struct es_track *t = &entry->track;
+	struct es_daemon *d = ctx;
+	int service = service_of(d->conf, &entry->flow);
+	struct es_idle_flow flow = {.state = state_of(entry)};
+
+	if (service < 0 || !d->conf->services[service].survive)
+		return;
+	flow.flow_hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &entry->flow);
+	flow.kept = (struct es_kept){
+		.flow = entry->flow,
+		.options = t->options,
+		.seq = t->next_request_seq,
+		.ack = t->response_seq,
+		.requests = t->requests,
+		.moves = t->moves,
+		.service = (__u8)service,
+		.owner = (__u8)d->cluster->self,
+	};
+	keepers_of(d, flow.flow_hash, d->conf->services[service].survive, flow.keeper);
+	es_idle_flows_see(d->directory->flows, &flow);
+}
+
+static void look(struct es_daemon *d)
+{
+	struct es_daemon_directory *directory = d->directory;
+	unsigned long long start_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	directory->looked_ns = es_clock_now_ns();
+	es_idle_flows_begin(directory->flows, directory->looked_ns, ES_DIRECTORY_IDLE_NS,
+			    ES_DIRECTORY_TELL_MOST);
+	/* One that is missing in a list that broke off is told again when it is found. */
+	if (!es_datapath_flows(d->datapath, see, d))
+		es_idle_flows_end(directory->flows);
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		flush(d, i);
+	directory->look_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+}
+
+static void expire(struct es_daemon *d, unsigned long long now_ns)
+{
+	unsigned long long lost_ns[ES_NODES_MAX];
+
+	for (unsigned int i = 0; i < ES_NODES_MAX; i++)
+		lost_ns[i] = es_health_lost_ns(&d->health, i);
+	es_directory_expire(d->directory->table, lost_ns, now_ns);
+	d->directory->expired_ns = now_ns;
+}
+
+static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	struct es_daemon *d = timer->data;
+	unsigned long long now_ns = es_clock_now_ns();
+
+	(void)loop;
+	(void)events;
+	if (now_ns - d->directory->expired_ns >= EXPIRE_NS)
+		expire(d, now_ns);
+	if (now_ns - d->directory->looked_ns >= d->directory->look_ns * ES_DIRECTORY_LOOK_SHARE)
+		look(d);
+}
+
+int es_daemon_directory_message(struct es_daemon *d, const void *data, size_t len)
+{
+	struct es_kept_word words[ES_KEPT_WORDS_MAX];
+	int count = es_kept_message_read(data, len, d->cluster->self, d->conf->node_count, &d->keys,
+					 es_wall_ns(), d->directory->heard, words);
+
+	if (count < 0)
+		return count;
+	d->directory->received++;
+	if (!d->directory->flows)
+		return 0;
+	for (int i = 0; i < count; i++) {
+		const struct es_kept *kept = &words[i].kept;
+		__u64 flow_hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &kept->flow);
+
+		if (words[i].what == ES_KEPT_FORGET)
+			es_directory_forget(d->directory->table, flow_hash, kept->owner);
+		else if (service_of(d->conf, &kept->flow) >= 0)
+			es_directory_keep(d->directory->table, flow_hash, kept, es_clock_now_ns());
+	}
+	return 0;
+}
+
+int es_daemon_directory_prepare(struct es_daemon *d)
+{
+	ev_timer_init(&d->directory->timer, on_timer, ES_DIRECTORY_LOOK_MS / 1000.0,
+		      ES_DIRECTORY_LOOK_MS / 1000.0);
+	d->directory->timer.data = d;
+	return es_directory_new(ES_DIRECTORY_ENTRIES, &d->directory->table);
+}
+
+void es_daemon_directory_rebind(struct es_daemon *d)
+{
+	struct es_daemon_directory *directory = d->directory;
+
+	/* Nodes may have other numbers now, and services other settings: all is told anew. */
+	ev_timer_stop(d->loop, &directory->timer);
+	es_idle_flows_free(&directory->flows);
+	es_directory_clear(directory->table);
+	memset(directory->outbox, 0, sizeof(directory->outbox));
+	if (!is_wanted(d) || es_idle_flows_new(ES_DIRECTORY_ENTRIES, tell, d, &directory->flows))
+		return;
+	ev_timer_start(d->loop, &directory->timer);
+}
+
+void es_daemon_directory_stop(struct es_daemon *d)
+{
+	if (d->directory->table)
+		ev_timer_stop(d->loop, &d->directory->timer);
+	es_idle_flows_free(&d->directory->flows);
+	es_directory_free(&d->directory->table);
+}
