@@ -69,6 +69,7 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 			(__u8)(is_layer4 && (es_conf_has_source_rule(conf, i) ||
 					     es_conf_has_backup(&conf->services[i], cluster->self)));
 		ret->service[i].unsafe = (__u8)conf->services[i].unsafe;
+		ret->service[i].survives = conf->services[i].survive && ret->leased;
 		ret->reads_replies |= ret->service[i].inspect == ES_INSPECT_EVERY;
 		ret->service[i].server = conf->services[i].server_address;
 		ret->service[i].server6 = conf->services[i].server_address6;

@@ -188,14 +188,14 @@ static void es_unproven_count(void *ctx, const void *entry)
 }
 
 /*
- * While the lease is over, nothing of an unproven connection moves, in either direction, so between look and
+ * While the lease is over, nothing of an unproven or ceded connection moves, in either direction, so between look and
  * end it cannot become proven.
  */
 static void es_see_unproven(struct es_walk *walk, const struct es_sock_diag_id *id, struct es_look *look)
 {
 	int rc;
 
-	if (!look->connection.unproven)
+	if (!look->connection.unproven && !look->connection.is_ceded)
 		return;
 	rc = es_sock_diag_end(id);
 	if (rc == -ENOENT)

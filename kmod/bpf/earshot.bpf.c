@@ -256,7 +256,8 @@ int es_reply(struct __sk_buff *skb)
 		es_count(ES_COUNT_reply_leaving);
 		return TC_ACT_SHOT;
 	}
-	if (seg.len && inspect == ES_INSPECT_EVERY)
+	/* What is kept back is read when it comes again: it is not the answer to anything yet. */
+	if (seg.len && inspect == ES_INSPECT_EVERY && !es_reply_is_ceded(sk))
 		es_reply_track(skb, sk, &pkt, &seg);
 	switch (es_reply_fate(sk, &pkt, &seg)) {
 	case ES_REPLY_STAYS:

@@ -43,6 +43,7 @@ int es_look(struct __sk_buff *skb)
 			look.connection.unproven = (__u8)es_socket_is_unproven(tp);
 			track = bpf_sk_storage_get(&es_tracks, tp, (void *)0, 0);
 			if (track) {
+				look.connection.is_ceded = (__u8)es_track_of_is_ceded(track, tp->snd_una);
 				look.track = *track;
 				look.has_track = 1;
 			}

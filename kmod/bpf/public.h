@@ -278,7 +278,7 @@ static __always_inline int es_public_view_socket(struct bpf_sock *sk, const stru
 						 struct es_view *view, __u64 now_ns)
 {
 	if (view->silent)
-		view->unproven = (__u8)es_view_is_unproven(sk);
+		view->unproven = (__u8)(es_view_is_unproven(sk) || es_socket_is_ceded(sk));
 	return es_view_reads_track(view) ? es_view_track(sk, pkt, view, now_ns) : 0;
 }
 

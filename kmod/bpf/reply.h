@@ -223,6 +223,22 @@ static __always_inline void es_reply_settled(__u64 flow_hash, __u32 seq)
 		es_settle(flow_hash, seq - 1, ES_SETTLED_SEEN, 0);
 }
 
+/* Is the lease over, and may another node go on with the connection? Then nothing of it leaves. */
+static __noinline int es_reply_is_ceded(struct bpf_sock *sk)
+{
+	struct es_state *state = es_state_get();
+
+	return state && es_lease_is_over(state->lease_ns, bpf_ktime_get_coarse_ns()) &&
+	       es_socket_is_ceded(sk);
+}
+
+static __always_inline int es_reply_is_idle(struct bpf_sock *sk, const struct tcp_sock *tp)
+{
+	const struct es_track *t = es_track_of(sk);
+
+	return t && es_track_is_idle(t, tp->snd_una);
+}
+
 /* Makes the view for es_decide_reply(). Returns an enum es_reply_action. */
 static __noinline int es_reply_fate(struct bpf_sock *sk, const struct es_packet *pkt,
 				    const struct es_segment *seg)
@@ -243,11 +259,11 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct es_packet 
 	if (!es_reply_needs_proof(&view))
 		return ES_REPLY_LEAVES;
 	tp = es_reply_connection(sk);
-	if (!tp || !es_socket_is_unproven(tp))
+	if (!tp || (!es_socket_is_unproven(tp) && !es_socket_is_ceded(sk)))
 		return ES_REPLY_LEAVES;
 	view.unproven = 1;
 	rebuilt = es_rebuilt_of(tp, es_reply_flow(pkt));
-	view.acknowledged = rebuilt && rebuilt->acknowledged;
+	view.acknowledged = rebuilt && rebuilt->acknowledged && !es_reply_is_idle(sk, tp);
 	es_decide_reply(&view, &verdict);
 	if (rebuilt && verdict.acknowledges)
 		rebuilt->acknowledged = 1;

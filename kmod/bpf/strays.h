@@ -8,6 +8,7 @@
 #include "message.h"
 #include "settled.h"
 #include "socket.h"
+#include "tracks.h"
 #include "kmod/core/target.h"
 
 __noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segment *seg, __u64 now_ns)
@@ -25,6 +26,25 @@ __noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segme
 	return decisions &&
 	       es_stray_is_on_its_way(decisions, flow_hash, es_node_ring_answers(ring, flow_hash), seg->seq,
 				      seg->ack, es_ns_to_ms(now_ns));
+}
+
+/*
+ * Without a lease: may another node go on with the connection? Then it does, and this one never does again,
+ * whatever becomes of the lease. Returns 1 if so.
+ */
+static __noinline int es_stray_cede(struct bpf_sock *sk)
+{
+	struct es_track_socket socket = {};
+	struct es_track *t;
+
+	if (!sk)
+		return 0;
+	t = es_track_of(sk);
+	if (!t || !es_socket_is_ceded(sk))
+		return 0;
+	es_track_socket_read(sk, &socket);
+	return t->state == ES_TRACK_ENDING ||
+	       (es_track_may_cede(t, &socket) && es_track_step(t, ES_TRACK_SERVED, ES_TRACK_ENDING));
 }
 
 /* es_stray_look() - does this node have the segment's connection? Counts. Returns an enum es_nack_reason. */
@@ -49,8 +69,12 @@ __noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt,
 	settled = es_settled_unpack(es_settle(hash, seg->seq, ES_SETTLED_LOOK, 0));
 	sk = es_socket_lookup(skb, pkt);
 	view.socket = es_socket_classify(sk, &old_rcv_nxt, &view.listening);
-	if (sk)
+	if (sk) {
+		if (view.socket == ES_SOCKET_ESTABLISHED &&
+		    es_lease_is_over(state->lease_ns, bpf_ktime_get_ns()))
+			view.ceded = (__u8)es_stray_cede(sk);
 		bpf_sk_release(sk);
+	}
 	view.on_its_way = (__u8)es_stray_may_be_on_its_way(hash, seg, bpf_ktime_get_coarse_ns());
 	reason = (int)es_decide_stray(&view, &settled, &counter);
 	es_count(counter);

@@ -124,6 +124,13 @@ static __always_inline int es_handover_is_silent(void)
 	return state && es_lease_refuses(state->lease_ns, state->attached, bpf_ktime_get_coarse_ns());
 }
 
+static __always_inline int es_handover_lease_is_over(void)
+{
+	const struct es_state *state = es_state_get();
+
+	return state && es_lease_is_over(state->lease_ns, bpf_ktime_get_ns());
+}
+
 /* es_handover_is_stale() by the ring here; a global function, so that it is verified once. */
 __noinline int es_handover_is_stale_here(const struct es_handover *h, __u64 flow_hash)
 {
@@ -202,6 +209,10 @@ static __always_inline void es_handover_look(struct __sk_buff *skb, const struct
 		v->listening = 0;
 	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)
 		es_leave_begin(skb, in->sk, v);
+	/* A node that has left in order takes nothing from others, but goes on with what it has. */
+	if (v->kind == ES_HANDOVER_STAY && v->silent && v->socket == ES_SOCKET_ESTABLISHED &&
+	    es_handover_lease_is_over())
+		v->ceded = (__u8)es_socket_is_ceded(in->sk);
 }
 
 /* What has become of a request here? Returns an enum es_nack_reason. */

@@ -75,6 +75,25 @@ static __always_inline struct es_track *es_track_of(struct bpf_sock *sk)
 	return bpf_sk_storage_get(&es_tracks, sk, (void *)0, 0);
 }
 
+/* es_track_is_ceded() of a service that survives */
+static __noinline int es_track_of_is_ceded(const struct es_track *t, __u32 snd_una)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+
+	return cfg && t && cfg->service[t->service & (ES_SERVICES_MAX - 1)].survives &&
+	       es_track_is_ceded(t, snd_una);
+}
+
+/* es_socket_is_ceded() - may another node go on with the connection of @sk, without a lease here? */
+static __always_inline int es_socket_is_ceded(struct bpf_sock *sk)
+{
+	struct es_track *t = sk ? es_track_of(sk) : (void *)0;
+	struct tcp_sock *tp = t ? bpf_skc_to_tcp_sock(sk) : (void *)0;
+
+	return tp && es_track_of_is_ceded(t, tp->snd_una);
+}
+
 static __always_inline void es_track_socket_read(struct bpf_sock *sk, struct es_track_socket *ret)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);

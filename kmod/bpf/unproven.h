@@ -56,7 +56,7 @@ int es_connections(struct bpf_iter__tcp *ctx)
 }
 
 /*
- * End what is unproven. While the node is silent only: the kernel tells the client with a RST, which
+ * End what is unproven, or ceded. While the node is silent only: the kernel tells the client with a RST, which
  * es_reply() drops, but for clients whose request was acknowledged here.
  */
 SEC("iter/tcp")
@@ -66,9 +66,13 @@ int es_unproven_end(struct bpf_iter__tcp *ctx)
 	struct es_connection_entry entry = {};
 	struct sock_common *skc = ctx->sk_common;
 	struct tcp_sock *tp = skc ? bpf_skc_to_tcp_sock(skc) : (void *)0;
+	struct es_track *track;
 
 	if (!tp || !state || !es_lease_is_over(state->lease_ns, bpf_ktime_get_ns()) ||
-	    !es_connection_read(tp, &entry) || !es_socket_is_unproven(tp))
+	    !es_connection_read(tp, &entry))
+		return 0;
+	track = bpf_sk_storage_get(&es_tracks, tp, (void *)0, 0);
+	if (!es_socket_is_unproven(tp) && !(track && es_track_of_is_ceded(track, tp->snd_una)))
 		return 0;
 	if (bpf_sock_destroy(skc))
 		return 0;

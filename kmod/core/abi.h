@@ -36,6 +36,8 @@ enum es_unsafe {
  * @inspect: an enum es_inspect; @unsafe: an enum es_unsafe
  * @server, @server_port: where the server listens that gets the connections that a program hands over
  * (docs/programs.md); port 0: nobody does that here
+ * @survives: other nodes know idle connections of it, and go on with them when this one is no member any more
+ * (es_track_is_ceded())
  * @gives: of ES_INSPECT_NEVER: which node gets a connection is for the inspector to say (es_serving_gives())
  * @address6: its address of IPv6, of the same port; all zero: it has none
  * @server6: as @server, for connections of IPv6, on the same port. Either is all zero if no connection of
@@ -49,7 +51,7 @@ struct es_service_entry {
 	struct es_addr server;
 	__be16 server_port;
 	__u8 gives;
-	__u8 pad1;
+	__u8 survives;
 	struct es_addr address6;
 	struct es_addr server6;
 };
@@ -222,7 +224,7 @@ _Static_assert(sizeof(struct es_record) == 32, "records are ABI");
  * @made_ns: when the socket was made, CLOCK_MONOTONIC; @source: the node that inspected the request,
  * ES_NODE_NONE if that is forgotten
  * @cookie: of its handshake; @first_seq: of its first request; @unproven: the client may not know yet that
- * this arrived
+ * this arrived; @is_ceded: see es_track_is_ceded(), where es_look() tells (look.h)
  */
 struct es_connection_entry {
 	__u64 flow_hash;
@@ -233,7 +235,8 @@ struct es_connection_entry {
 	__u8 tcp_state;
 	__u8 unproven;
 	__u8 is_moved;
-	__u8 pad[3];
+	__u8 is_ceded;
+	__u8 pad[2];
 };
 _Static_assert(sizeof(struct es_connection_entry) == 32, "entries are ABI");
 

@@ -54,6 +54,7 @@ enum es_action {
  * @waits: the ring names this node, but not yet, or not any more, for requests (kmod/core/ring.h)
  * @ended: without a socket: this node has ended the connection with a RST, see es_reset_is_of()
  * @silent: this node's lease is over; @unproven: of an established socket then, see es_socket_is_unproven()
+ * and es_track_is_ceded()
  * @inspect: the service's enum es_inspect; @inspector_alive: the flow's worker has a fresh heartbeat
  * @again_ms: for how long the client has been sending a segment with payload or FIN, see es_stray_note()
  * @heard: this node has heard a SYN with the ISN es_syn_isn() of the segment; needed where that has no

@@ -30,9 +30,10 @@ enum es_reply_action {
  * struct es_reply_view - what the datapath knows about a segment that the stack sends
  * @lease_ns, @firm_ns: struct es_state's
  * @len: of its payload; @flags: ES_TCP_*
- * @unproven: of a connection whose client has acknowledged nothing that was sent here; needed where
- * es_reply_needs_proof()
- * @acknowledged: such a connection's request was acknowledged before: its client does not repeat it
+ * @unproven: of a connection whose client has acknowledged nothing that was sent here, or that is ceded
+ * (es_track_is_ceded()); needed where es_reply_needs_proof()
+ * @acknowledged: such a connection's request was acknowledged before: its client does not repeat it. Not of
+ * an idle one
  */
 struct es_reply_view {
 	__u64 now_ns;

@@ -30,6 +30,8 @@
  * @received: an established socket has all of the segment, see es_handover_view_received(); @beyond: it drops
  * it, and the sender can wait, see es_handover_view_window()
  * @challenged: an enum es_challenged, of an established socket
+ * @ceded: without a lease, of an established socket: for ES_HANDOVER_STAY, see es_track_is_ceded(); for
+ * ES_HANDOVER_STRAY, the connection is being ended, since another node may go on with it (es_track_may_cede())
  */
 struct es_handover_view {
 	struct es_segment seg;
@@ -52,6 +54,7 @@ struct es_handover_view {
 	__u8 received;
 	__u8 beyond;
 	__u8 challenged;
+	__u8 ceded;
 };
 
 /*
@@ -131,7 +134,7 @@ static __always_inline int es_handover_is_nobodys(const struct es_handover_view 
 		return 0;
 	if (v->socket == ES_SOCKET_TIME_WAIT)
 		return !(v->seg.flags & ES_TCP_FIN); /* which it may still acknowledge */
-	return v->socket == ES_SOCKET_NONE;
+	return v->socket == ES_SOCKET_NONE || v->ceded;
 }
 
 /* Is it the ACK of a handshake, and nothing else? Its client does not repeat it, so its sender does. */
@@ -217,6 +220,8 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 		ES_VERDICT(ret, ES_DROP, end_refused); /* another connection of these ports by now */
 	}
 	if (v->kind == ES_HANDOVER_STAY) {
+		if (v->ceded)
+			ES_VERDICT(ret, ES_DROP, drop_silent);
 		if (v->socket == ES_SOCKET_ESTABLISHED)
 			ES_VERDICT(ret, ES_DELIVER, stay_delivered);
 		ES_VERDICT(ret, ES_DROP, stay_lost);

@@ -387,6 +387,41 @@ static __always_inline int es_track_may_leave(const struct es_track *t, const st
 }
 
 /*
+ * Is nothing going on: the request before is complete and answered, and the client has all of the answer?
+ */
+static __always_inline int es_track_is_idle(const struct es_track *t, __u32 snd_una)
+{
+	return t->pin == ES_PIN_none && t->response.phase == ES_RESPONSE_DONE && snd_una == t->response_seq;
+}
+
+/**
+ * es_track_is_ceded() - may another node go on with the connection, if this one is no member any more?
+ * Of a service whose idle connections others know (struct es_service_entry's @survives). That node makes the
+ * connection once more from the client's next request, or from its last one if the client repeats that: as
+ * long as it has acknowledged nothing of the answer, it may not have heard that this node has it. So without
+ * a lease such a connection stands still here, in both directions, as one that is unproven.
+ * A connection that was pinned when its next request came has that one's number still.
+ */
+static __always_inline int es_track_is_ceded(const struct es_track *t, __u32 snd_una)
+{
+	if (t->pin == ES_PIN_uninspected)
+		return t->requests && snd_una == t->response_seq;
+	return t->pin == ES_PIN_none &&
+	       (es_track_is_idle(t, snd_una) || snd_una == t->response_seq - t->response_bytes);
+}
+
+/*
+ * es_track_may_cede() - may it leave for good, as it has nothing of its own that another node lacks?
+ * Then the caller makes it ES_TRACK_ENDING.
+ */
+static __always_inline int es_track_may_cede(const struct es_track *t, const struct es_track_socket *s)
+{
+	return es_track_is_idle(t, s->snd_una) && t->state == ES_TRACK_SERVED && s->is_established &&
+	       s->rcv_nxt == t->next_request_seq && s->copied_seq == s->rcv_nxt &&
+	       s->write_seq == t->response_seq;
+}
+
+/*
  * Must this segment of the server's not leave the node? The next node's answer has the same sequence numbers:
  * the client would read a mixture of both, or take the connection for closed.
  */

@@ -26,7 +26,7 @@ static void on_entry(void *ctx, const void *entry)
 	const struct es_connection_entry *e = entry;
 	struct found *found = ctx;
 
-	if (found->count < ENTRIES_MAX && (e->unproven || !found->unproven_only))
+	if (found->count < ENTRIES_MAX && (e->unproven || e->is_ceded || !found->unproven_only))
 		found->entry[found->count++] = *e;
 }
 

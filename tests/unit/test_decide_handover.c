@@ -38,6 +38,9 @@ static void test_stay_and_end(void **state)
 	EXPECT_HANDOVER(&v, ES_DROP, stay_lost);
 	v.socket = ES_SOCKET_ESTABLISHED;
 	EXPECT_HANDOVER(&v, ES_DELIVER, stay_delivered);
+	v.ceded = 1; /* the lease ended after the request had come: another node may be given it */
+	EXPECT_HANDOVER(&v, ES_DROP, drop_silent);
+	v.ceded = 0;
 	v.kind = ES_HANDOVER_END;
 	EXPECT_HANDOVER(&v, ES_KEEP, end_refused);
 	v.may_leave = 1;
@@ -381,6 +384,11 @@ static void test_stray(void **state)
 	EXPECT_STRAY(&v, stray_not_here, ES_NACK_NOT_HERE);
 	v.socket = ES_SOCKET_ESTABLISHED;
 	EXPECT_STRAY(&v, stray_here, ES_NACK_HERE);
+	v.ceded = 1;
+	EXPECT_STRAY(&v, stray_not_here, ES_NACK_NOT_HERE);
+	v.on_its_way = 1;
+	EXPECT_STRAY(&v, stray_here, ES_NACK_HERE);
+	v.on_its_way = v.ceded = 0;
 	v.socket = ES_SOCKET_FIN_WAIT2;
 	EXPECT_STRAY(&v, stray_here, ES_NACK_HERE);
 	v.socket = ES_SOCKET_TIME_WAIT;

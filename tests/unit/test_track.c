@@ -463,6 +463,70 @@ static void test_set_pin(void **state)
 	}
 }
 
+/* Another node may go on with a connection until the client has acknowledged something of the answer. */
+static void test_ceded(void **state)
+{
+	struct es_track t = {.requests = 1, .response_seq = 1000, .response_bytes = 300};
+
+	(void)state;
+	t.response.phase = ES_RESPONSE_DONE;
+	assert_true(es_track_is_idle(&t, 1000) && es_track_is_ceded(&t, 1000));
+	assert_true(!es_track_is_idle(&t, 700) && es_track_is_ceded(&t, 700));
+	for (__u32 una = 701; una < 1000; una++)
+		assert_false(es_track_is_ceded(&t, una));
+	/* In the middle of an answer. */
+	t.response.phase = ES_RESPONSE_BODY;
+	assert_false(es_track_is_ceded(&t, 1000));
+	assert_true(es_track_is_ceded(&t, 700));
+	t.response_bytes = 0;
+	assert_true(es_track_is_ceded(&t, 1000));
+	/* What is pinned, nobody else goes on with; but it may have been just before. */
+	for (unsigned int pin = ES_PIN_none + 1; pin < ES_PIN_COUNT; pin++) {
+		t.pin = (__u8)pin;
+		assert_false(es_track_is_idle(&t, 1000));
+		assert_int_equal(es_track_is_ceded(&t, 1000), pin == ES_PIN_uninspected);
+		assert_false(es_track_is_ceded(&t, 1001));
+	}
+	t.pin = ES_PIN_uninspected;
+	t.requests = 0; /* it was never read */
+	assert_false(es_track_is_ceded(&t, 1000));
+}
+
+/* It leaves for good only if this node has nothing that the other one lacks. */
+static void test_may_cede(void **state)
+{
+	const struct es_track idle = {.requests = 1,
+				      .response_seq = 1000,
+				      .next_request_seq = 5000,
+				      .response = {.phase = ES_RESPONSE_DONE}};
+	const struct es_track_socket socket = {
+		.rcv_nxt = 5000, .copied_seq = 5000, .snd_una = 1000, .write_seq = 1000, .is_established = 1};
+	struct es_track_socket s = socket;
+	struct es_track t = idle;
+
+	(void)state;
+	assert_true(es_track_may_cede(&t, &s));
+	s.write_seq++; /* the server has spoken, or closed */
+	assert_false(es_track_may_cede(&t, &s));
+	s = socket;
+	s.rcv_nxt++; /* the request is here */
+	assert_false(es_track_may_cede(&t, &s));
+	s = socket;
+	s.copied_seq--;
+	assert_false(es_track_may_cede(&t, &s));
+	s = socket;
+	s.is_established = 0;
+	assert_false(es_track_may_cede(&t, &s));
+	s = socket;
+	for (unsigned int at = ES_TRACK_QUEUED; at <= ES_TRACK_ENDING; at++) {
+		t.state = (__u8)at;
+		assert_false(es_track_may_cede(&t, &s));
+	}
+	t = idle;
+	t.pin = ES_PIN_upgrade;
+	assert_false(es_track_may_cede(&t, &s));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -474,6 +538,7 @@ int main(void)
 		cmocka_unit_test(test_window),	  cmocka_unit_test(test_took),
 		cmocka_unit_test(test_stay),	  cmocka_unit_test(test_begin),
 		cmocka_unit_test(test_load_idle), cmocka_unit_test(test_set_pin),
+		cmocka_unit_test(test_ceded),	  cmocka_unit_test(test_may_cede),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ class Address(Structure):
 
 class Service(Structure):
     _fields_ = [("address", Address), ("port", c_uint16), ("inspect", c_uint8), ("unsafe", c_uint8),
-                ("server", Address), ("server_port", c_uint16), ("pad1", c_uint8 * 2), ("address6", Address),
+                ("server", Address), ("server_port", c_uint16), ("gives", c_uint8), ("survives", c_uint8), ("address6", Address),
                 ("server6", Address)]
 
 
