@@ -44,7 +44,8 @@ static const struct es_conf_service *server_at(const struct es_conf *conf,
 }
 
 /*
- * Idle connections do not survive there. And a connection that a program hands over has its server's address and port here
+ * Idle connections do not survive there. And a connection that a program hands over has its server's
+ * address and port here
  * (netfilter/node/program_name.h). If other connections have both, too, those of clients or those that are
  * handed over for another service, one client can have two connections of the same name. With tls { } it has
  * its client's name, which another one of that client cannot have meanwhile. Returns 1, with @lack; 0 if that

@@ -175,6 +175,7 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 			.reset_ns = &es_datapath_state(d->datapath)->reset_ns,
 			.keys = d->keys,
 			.packet_max = &d->packet_max->in_force,
+			.directory = d->directory->table,
 		};
 		int rc = es_worker_new(&params, d->cluster, &d->worker[i]);
 

@@ -153,7 +153,9 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	(void)events;
 	if (now_ns - d->directory->expired_ns >= EXPIRE_NS)
 		expire(d, now_ns);
-	if (now_ns - d->directory->looked_ns >= d->directory->look_ns * ES_DIRECTORY_LOOK_SHARE)
+	/* The module's connections go on without a lease, so nobody else may. */
+	if (d->datapath_kind == ES_DATAPATH_BPF &&
+	    now_ns - d->directory->looked_ns >= d->directory->look_ns * ES_DIRECTORY_LOOK_SHARE)
 		look(d);
 }
 

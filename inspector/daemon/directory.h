@@ -19,7 +19,7 @@ struct es_daemon;
 /* How long a connection must have been idle before it is told. */
 #define ES_DIRECTORY_IDLE_NS 100000000ULL
 
-/* So many connections are told with one look at the most: some fifty datagrams, for which a socket has room. */
+/* So many connections are told with one look at the most: for fifty datagrams a socket has room. */
 #define ES_DIRECTORY_TELL_MOST 1024
 
 /* struct es_directory_outbox - what one node is to be told */

@@ -188,8 +188,8 @@ static void es_unproven_count(void *ctx, const void *entry)
 }
 
 /*
- * While the lease is over, nothing of an unproven or ceded connection moves, in either direction, so between look and
- * end it cannot become proven.
+ * While the lease is over, nothing of an unproven or ceded connection moves, in either direction, so between
+ * look and end it cannot become proven.
  */
 static void es_see_unproven(struct es_walk *walk, const struct es_sock_diag_id *id, struct es_look *look)
 {

@@ -16,6 +16,7 @@
 #include "inspector/inspect/sampler.h"
 #include "inspector/inspect/route.h"
 #include "inspector/inspect/stray.h"
+#include "inspector/inspect/survive.h"
 #include "inspector/inspect/tally.h"
 #include "inspector/inspect/trace.h"
 #include "inspector/inspect/unheard.h"

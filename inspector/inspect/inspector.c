@@ -36,6 +36,7 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 
 void es_inspector_fini(struct es_inspector *in)
 {
+	es_inspect_strays_forget(in);
 	es_inspect_beyond_forget(in);
 	es_router_fini(&in->router);
 	es_handover_sender_free(&in->sender);

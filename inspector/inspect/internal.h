@@ -52,6 +52,18 @@ static inline int es_inspect_is_layer4(const struct es_inspector *in, unsigned i
 	return service < in->cluster->conf->service_count && es_route_is_layer4(in->cluster, service);
 }
 
+/*
+ * es_inspect_cedes() - may another node have a connection of @service that was here, as the lease is over?
+ */
+static inline int es_inspect_cedes(const struct es_inspector *in, unsigned int service)
+{
+	__u64 lease_ns = in->cluster->conf->services[service].survive
+				 ? __atomic_load_n(in->params->lease_ns, __ATOMIC_ACQUIRE)
+				 : 0;
+
+	return lease_ns && in->now_ns >= lease_ns;
+}
+
 /* es_inspect_is_poison() - has this packet's request, or one with the same bytes, ended a daemon? */
 static inline int es_inspect_is_poison(const struct es_inspector *in, __u64 flow_hash, const uint8_t *packet,
 				       size_t len)

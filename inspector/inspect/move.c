@@ -234,6 +234,11 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, st
 		es_gather_remove(in->gathers, g);
 		return;
 	}
+	if (es_inspect_cedes(in, g->order.service)) {
+		es_inspect_count(in, ES_WORKER_not_mine);
+		es_gather_remove(in->gathers, g);
+		return;
+	}
 	g->order.kind = ES_HANDOVER_REQUEST;
 	g->order.moved = 1;
 	if (g->order.moves < UINT16_MAX)
@@ -264,6 +269,10 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		/* An earlier daemon has moved it, and only that one knew the connection. */
 		es_inspect_count(in, ES_WORKER_move_forgotten);
 		es_inspect_refuse(in, packet->bytes, packet->len);
+		return;
+	}
+	if (es_inspect_cedes(in, record->service)) {
+		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
 	order = *decided->order;

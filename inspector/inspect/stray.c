@@ -16,6 +16,7 @@
  * A message about many has clients of one family. A node whose version does not understand such messages gets
  * one for each segment.
  */
+#include <stdlib.h>
 #include "inspector/inspect/internal.h"
 #include "kmod/core/headers.h"
 #include "membership/wire.h"
@@ -194,9 +195,12 @@ static void es_stray_group_sift(struct es_stray_group *g)
 {
 	unsigned int kept = 0;
 
-	for (unsigned int i = 0; i < g->count; i++)
+	for (unsigned int i = 0; i < g->count; i++) {
 		if (g->open & 1ULL << i)
 			g->stray[kept++] = g->stray[i];
+		else
+			free(g->stray[i].survivor);
+	}
 	g->count = kept;
 	g->open = es_stray_bits(kept);
 	g->said = 0;
@@ -263,6 +267,13 @@ static void es_stray_ask_node(struct es_inspector *in, const struct es_stray_gro
 			 es_strays_len((int)g->is_v6, g->count), node);
 }
 
+static void es_stray_group_free(struct es_stray_group *g)
+{
+	for (unsigned int i = 0; g->state != ES_STRAY_FREE && i < g->count; i++)
+		free(g->stray[i].survivor);
+	g->state = ES_STRAY_FREE;
+}
+
 /* No node has their connections. */
 static void es_stray_tell(struct es_inspector *in, const struct es_stray_group *g)
 {
@@ -271,6 +282,10 @@ static void es_stray_tell(struct es_inspector *in, const struct es_stray_group *
 
 		if (!es_inspect_is_mine(in, c->flow_hash)) {
 			es_inspect_count(in, ES_WORKER_not_mine);
+			continue;
+		}
+		if (c->survivor) {
+			es_inspect_survive(in, c->survivor);
 			continue;
 		}
 		if (c->is_earlier) {
@@ -304,7 +319,7 @@ static void es_stray_ask(struct es_inspector *in, struct es_stray_group *g, unsi
 		}
 	}
 	es_stray_tell(in, g);
-	g->state = ES_STRAY_FREE;
+	es_stray_group_free(g);
 }
 
 /* Asks the questions that were gathered: first all nodes that are not members. */
@@ -353,11 +368,16 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 	struct es_stray_group *g = es_stray_group_of(&in->strays, record->service, es_stray_is_v6(packet));
 	/* One byte is enough, since only its place in the stream matters. A FIN alone has none. */
 	size_t payload = packet->seg.len ? 1 : 0;
+	struct es_survivor *survivor = NULL;
 	struct es_stray_case *c;
 
+	/* If all were asked now, none would have it. */
+	if (es_inspect_survivor(in, record, packet, &survivor) == ES_SURVIVES_LATER)
+		return;
 	if (!g || packet->header_len + payload > sizeof(c->packet) ||
 	    !es_stray_may_ask(in, record, packet, packet->header_len + payload, g->state == ES_STRAY_FREE)) {
 		es_inspect_count(in, ES_WORKER_stray_limited);
+		free(survivor);
 		return;
 	}
 	es_inspect_count(in, ES_WORKER_strays);
@@ -373,6 +393,7 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 	c->seq = packet->seg.seq;
 	c->ack = packet->seg.ack;
 	c->version = in->version;
+	c->survivor = survivor;
 	/*
 	 * A socket for a link-local client can only be made of a packet from the network, not of a message.
 	 */
@@ -408,7 +429,7 @@ void es_inspect_strays_due(struct es_inspector *in)
 void es_inspect_strays_forget(struct es_inspector *in)
 {
 	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++)
-		in->strays.group[i].state = ES_STRAY_FREE;
+		es_stray_group_free(&in->strays.group[i]);
 }
 
 /* Does @nack answer the question that the group waits for? */

@@ -8,6 +8,7 @@
 #include "inspector/packet/packet.h"
 #include "kmod/core/abi.h"
 #include "kmod/core/handover.h"
+#include "inspector/inspect/survive.h"
 #include "kmod/core/strays.h"
 
 #define ES_STRAY_GROUPS	    32
@@ -19,6 +20,7 @@
  * @seq: of its first byte
  * @is_earlier: if no node has its connection, it is a first request (earlier.c)
  * @version: the inspector's (struct es_inspector) when the segment arrived
+ * @survivor: if no node has its connection, another one goes on with it (survive.c); else NULL
  */
 struct es_stray_case {
 	__u64 flow_hash;
@@ -27,6 +29,7 @@ struct es_stray_case {
 	uint32_t ack;
 	uint32_t version;
 	uint8_t is_earlier;
+	struct es_survivor *survivor;
 	uint8_t packet[ES_STRAY_PACKET_MAX];
 };
 

@@ -14,6 +14,7 @@
 #include "kmod/core/poison.h"
 
 struct es_worker;
+struct es_directory;
 
 /* A worker's counters; the control thread reads them at any time. */
 #define ES_WORKER_COUNTERS(X)                                                                                \
@@ -90,7 +91,10 @@ struct es_worker;
 	X(ask_bad, "messages of such programs that are malformed: their sockets are closed")                 \
 	X(ask_slow, "sockets of such programs that were closed, as they do not take their answers")          \
 	X(home_taken, "TLS connections given to the node that their ticket names")                           \
-	X(home_left, "TLS connections whose ticket names a node that takes none now: routed by the ring")
+	X(home_left, "TLS connections whose ticket names a node that takes none now: routed by the ring")    \
+	X(survived, "requests on idle connections of a lost node, with which another one goes on")           \
+	X(survive_unsafe, "such requests that are not safe and may have been executed, answered with RST")   \
+	X(survive_long, "such requests whose head is longer than a segment, answered with RST")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,
@@ -109,6 +113,7 @@ extern const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT];
  * @lease_ns: in struct es_state; so are @mark and @poisons (kmod/core/poison.h), or NULL: none
  * @resets: es_datapath_resets(), with @reset_ns in struct es_state
  * @packet_max: bytes of the longest client packet that fits into a handover message; may change at any time
+ * @directory: other nodes' idle connections (cluster/directory.h); NULL: none
  */
 struct es_worker_params {
 	unsigned int id;
@@ -124,6 +129,7 @@ struct es_worker_params {
 	__u64 *reset_ns;
 	struct es_keys keys;
 	const _Atomic unsigned int *packet_max;
+	struct es_directory *directory;
 };
 
 /* es_worker_new() - start the thread. @cluster stays the caller's. Returns 0 or -errno. */

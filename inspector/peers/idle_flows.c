@@ -10,8 +10,8 @@
 /**
  * struct entry
  * @since_ns: since when it looks as it does, 0: it is busy; @told_ns: when it was told so, 0: not yet
- * @flow, @keeper: for taking back what was told, be it true still or not; @look: the number of the last that has seen it, 0:
- * the entry is free
+ * @flow, @keeper: for taking back what was told, be it true still or not
+ * @look: the number of the last that has seen it, 0: the entry is free
  */
 struct entry {
 	__u64 flow_hash;

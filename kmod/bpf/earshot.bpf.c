@@ -256,7 +256,7 @@ int es_reply(struct __sk_buff *skb)
 		es_count(ES_COUNT_reply_leaving);
 		return TC_ACT_SHOT;
 	}
-	/* What is kept back is read when it comes again: it is not the answer to anything yet. */
+	/* A packet that is kept back is read when it comes again. */
 	if (seg.len && inspect == ES_INSPECT_EVERY && !es_reply_is_ceded(sk))
 		es_reply_track(skb, sk, &pkt, &seg);
 	switch (es_reply_fate(sk, &pkt, &seg)) {

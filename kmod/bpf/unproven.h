@@ -56,8 +56,8 @@ int es_connections(struct bpf_iter__tcp *ctx)
 }
 
 /*
- * End what is unproven, or ceded. While the node is silent only: the kernel tells the client with a RST, which
- * es_reply() drops, but for clients whose request was acknowledged here.
+ * End what is unproven, or ceded. While the node is silent only: the kernel tells the client with a RST,
+ * which es_reply() drops, but for clients whose request was acknowledged here.
  */
 SEC("iter/tcp")
 int es_unproven_end(struct bpf_iter__tcp *ctx)

@@ -31,7 +31,8 @@
  * it, and the sender can wait, see es_handover_view_window()
  * @challenged: an enum es_challenged, of an established socket
  * @ceded: without a lease, of an established socket: for ES_HANDOVER_STAY, see es_track_is_ceded(); for
- * ES_HANDOVER_STRAY, the connection is being ended, since another node may go on with it (es_track_may_cede())
+ * ES_HANDOVER_STRAY, the connection is being ended, since another node may go on with it
+ * (es_track_may_cede())
  */
 struct es_handover_view {
 	struct es_segment seg;

@@ -396,7 +396,7 @@ static __always_inline int es_track_is_idle(const struct es_track *t, __u32 snd_
 
 /**
  * es_track_is_ceded() - may another node go on with the connection, if this one is no member any more?
- * Of a service whose idle connections others know (struct es_service_entry's @survives). That node makes the
+ * For a service whose idle connections others know (struct es_service_entry's @survives). That node makes the
  * connection once more from the client's next request, or from its last one if the client repeats that: as
  * long as it has acknowledged nothing of the answer, it may not have heard that this node has it. So without
  * a lease such a connection stands still here, in both directions, as one that is unproven.

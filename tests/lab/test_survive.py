@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Idle connections of a node that is lost (config key survive): others know them."""
+"""Idle connections of a node that is lost (config key survive): others know them, and go on with them."""
+import time
+
 import pytest
 
 from cluster.membership import ALL, TOKEN, serving, settled
@@ -7,6 +9,8 @@ from earshotlab import Lab, wait_for
 from web import raw
 
 pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
+
+SURVIVORS = ["n1", "n3", "n4"]
 
 
 @pytest.fixture(scope="module", name="module_lab")
@@ -74,3 +78,85 @@ def test_told(lab):
     for sock in connections:
         sock.close()
     wait_for(lambda: not kept(lab), "nothing kept")
+
+
+def ask_all(connections, request):
+    """Sends it on each of them at once. {socket: (the node that answers, or an error's class; the seconds that it took)}."""
+    began = time.monotonic()
+    for sock in connections:
+        sock.sendall(request)
+    outcome = {}
+    for sock in connections:
+        try:
+            answer = raw.receive(sock)
+            assert answer.status < 300
+            outcome[sock] = (answer.node, time.monotonic() - began)
+        except OSError as error:
+            outcome[sock] = (type(error), time.monotonic() - began)
+    return outcome
+
+
+def counted(lab, name):
+    return sum(lab.counters(node)[name] for node in SURVIVORS)
+
+
+@pytest.fixture(name="cut")
+def _cut(lab):
+    """Idle connections; cut() ends the power of n2, which has some of them."""
+    connections = idle(lab, 60)
+    assert "n2" in connections.values()
+    wait_kept(lab, connections)
+    yield connections, lambda: lab.kill("n2")
+    for sock in connections:
+        sock.close()
+    lab.heal("n2")
+    settled(lab)
+
+
+@pytest.mark.parametrize("when", ["before", "at once", "later"])
+def test_power_cut(lab, cut, when):
+    """A node loses its power: the clients of its idle connections do not notice, be it before the others have, or long after."""
+    connections, power_cut = cut
+    dead = [node for node in connections.values() if node == "n2"]
+    survived, resets = counted(lab, "inspect_survived"), counted(lab, "inspect_stray_resets")
+    power_cut()
+    if when != "before":
+        settled(lab, SURVIVORS)
+    if when == "later":
+        time.sleep(2)
+    outcome = ask_all(connections, raw.head("/1k"))
+    slowest = max(seconds for _, seconds in outcome.values())
+    print(f"{when}: {len(dead)} of {len(connections)} connections were of n2; the slowest answer took {slowest:.2f} s")
+    assert {node for node, _ in outcome.values()} <= set(SURVIVORS), outcome
+    assert counted(lab, "inspect_survived") == survived + len(dead)
+    # They are connections like any other.
+    for _ in range(3):
+        outcome = ask_all(connections, raw.head("/1k"))
+        assert {node for node, _ in outcome.values()} <= set(SURVIVORS), outcome
+    assert counted(lab, "inspect_stray_resets") == resets
+
+
+def test_unsafe(lab, cut):
+    """Nobody can say that the lost node has not executed it."""
+    unsafe = counted(lab, "inspect_survive_unsafe")
+    connections, power_cut = cut
+    power_cut()
+    settled(lab, SURVIVORS)
+    outcome = ask_all(connections, raw.head("/upload/1", method="PUT", Content_Length=2) + b"ab")
+    for sock, node in connections.items():
+        assert (outcome[sock][0] is ConnectionResetError) == (node == "n2"), (node, outcome[sock])
+    assert counted(lab, "inspect_survive_unsafe") == unsafe + sum(node == "n2" for node in connections.values())
+
+
+def test_without_the_daemon(lab, cut):
+    """The daemon of a node ends, and its kernel goes on: with the idle connections another node does."""
+    connections, _ = cut
+    lab.node("n2").signal("earshotd")
+    settled(lab, SURVIVORS)
+    outcome = ask_all(connections, raw.head("/1k"))
+    assert {node for node, _ in outcome.values()} <= set(SURVIVORS), outcome
+    lab.start("n2", "earshotd")
+    settled(lab)
+    outcome = ask_all(connections, raw.head("/1k"))
+    assert {node for node, _ in outcome.values()} <= set(ALL), outcome
+    lab.kill("n2")

@@ -230,7 +230,7 @@ static void test_nonsense(void **state)
 	assert_int_equal(read[0].kept.owner, 1);
 }
 
-/* What was told last, by node, and how often. */
+/* The last word, and how many each node has heard. */
 struct told {
 	unsigned int keep[4], forget[4];
 	struct es_kept last;
@@ -304,7 +304,7 @@ static void test_one_flow(void **state)
 	es_idle_flows_free(&f);
 }
 
-/* What no other node can go on with is taken back, also if it has changed since it was told. */
+/* A connection with which no other node can go on is taken back, also if it has changed since it was told. */
 static void test_never(void **state)
 {
 	struct es_idle_flow flow = {

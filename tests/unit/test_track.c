@@ -480,7 +480,7 @@ static void test_ceded(void **state)
 	assert_true(es_track_is_ceded(&t, 700));
 	t.response_bytes = 0;
 	assert_true(es_track_is_ceded(&t, 1000));
-	/* What is pinned, nobody else goes on with; but it may have been just before. */
+	/* Nobody else goes on with one that is pinned; but it may have been just before. */
 	for (unsigned int pin = ES_PIN_none + 1; pin < ES_PIN_COUNT; pin++) {
 		t.pin = (__u8)pin;
 		assert_false(es_track_is_idle(&t, 1000));
