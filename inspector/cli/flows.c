@@ -13,7 +13,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-/* What other nodes have told of their idle connections. */
+/* Other nodes have told of these idle connections of theirs. */
 static void print_kept(struct json_object *kept)
 {
 	static const char *const headings[] = {"CLIENT", ">PORT", "SERVICE", "KEPT FOR", NULL};

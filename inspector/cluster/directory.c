@@ -198,7 +198,7 @@ int es_directory_take(struct es_directory *d, __u64 flow_hash, __u32 seq, __u32 
 	return at != NONE;
 }
 
-/* What was told before its node was lost is an orphan. */
+/* A record that was told before its node was lost is an orphan. */
 static unsigned long long life_of(const struct record *r, const unsigned long long *lost_ns)
 {
 	return lost_ns[r->kept.owner] > r->told_ns ? ES_DIRECTORY_ORPHAN_NS : ES_DIRECTORY_LIFE_NS;

@@ -255,7 +255,7 @@ static int es_check_server(struct es_conf_parse *p, unsigned int i)
 		service->name, service->server_port);
 }
 
-/* What another node must know of a connection is known of those whose every request is read. */
+/* Another node must know where a request ends, and only a node that reads them all can tell it. */
 static void es_check_survive(struct es_conf_parse *p, unsigned int i)
 {
 	const struct es_conf_service *service = &p->conf->services[i];

@@ -3,10 +3,10 @@
 #define ES_IDLE_FLOWS_H
 
 /*
- * The memory of what this node has told others of its idle connections (cluster/directory.h). Its connections are looked
- * through again and again; one that looks the same for a while is told to its keepers, once, and again from
- * time to time, since a datagram may be lost. Nothing is said of a busy one: its record is not true any more,
- * and no segment of its client's fits it.
+ * The memory of what this node has told others of its idle connections (cluster/directory.h). Its
+ * connections are looked through again and again; one that looks the same for a while is told to its keepers,
+ * once, and again from time to time, since a datagram may be lost. Nothing is said of a busy one: its record
+ * is not true any more, and no segment of its client's fits it.
  */
 #include "inspector/peers/kept_words.h"
 
