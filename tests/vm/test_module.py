@@ -44,6 +44,13 @@ def test_packets(kernel, tmp_path):
     print(run(kernel(OLD), command, size(1200, 3600), tmp_path, append=[SLUB_DEBUG], memory_mb=1500))
 
 
+def test_https(kernel, tmp_path):
+    """A cluster of namespaces that all have the module: each request on a TLS connection to another node, bodies both ways."""
+    old = kernel(OLD)
+    command = f"{PYTEST} tests/lab/test_https_moves.py -k 'test_each_request and 1.3'"
+    print(run(old, command, size(1200, 3600), tmp_path, {"EARSHOT_DATAPATH": "module"}, insmod=[module_of(old)]))
+
+
 def start_programs(lab, vms, stack):
     """Its program on each node."""
     for node in ("n1", "n2"):
