@@ -126,7 +126,7 @@ const struct es_conf_key es_conf_tls_keys[] = {
 	 * loaded (*modprobe tls*) and was seen to work when *earshot-tls* was started or reloaded. That takes
 	 * less CPU. _off_: *earshot-tls* does.
 	 */
-	CHOICE(tls, ktls, OWN, "auto", ktls),
+	CHOICE(tls, ktls, OWN, "off", ktls),
 
 	/*
 	 * Where a client goes that resumes a session. _home_: to the node that served the session, if that

@@ -263,6 +263,7 @@ static void test_ktls(void **state)
 	struct es_conf_tls *tls = &conf->services[0].tls;
 
 	(void)state;
+	tls->ktls = 1;
 	look();
 	assert_int_equal(finding("tls.ktls")->severity, ES_CHECK_OK);
 	assert_non_null(
@@ -276,7 +277,6 @@ static void test_ktls(void **state)
 	tls->ktls = 0;
 	run_again();
 	assert_non_null(strstr(finding("tls.ktls")->found, "ktls = off"));
-	tls->ktls = 1;
 }
 
 /* One listener, on the service's own address, is for clients and for what other nodes hand over. */

@@ -35,7 +35,7 @@ static void test_defaults(void **state)
 	assert_string_equal(tls->client_ca, "");
 	assert_string_equal(tls->server, "127.0.0.1:8080");
 	assert_int_equal(tls->tell, ES_CONF_TELL_X_FORWARDED);
-	assert_int_equal(tls->ktls, 1);
+	assert_int_equal(tls->ktls, 0);
 	assert_int_equal(tls->workers, 0);
 	assert_int_equal(tls->resume, ES_CONF_RESUME_HOME);
 	assert_int_equal(tls->inspect, ES_INSPECT_FIRST);
@@ -73,7 +73,7 @@ static void test_all(void **state)
 		"/b.der }\n"
 		"alpn = http/1.1 minimum = 1.3 suites = \"TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384\"\n"
 		"client_ca = /ca.pem client_required = no server = \"unix:/run/web.sock\" tell = proxy "
-		"ktls = off resume = ring workers = 3 } }");
+		"ktls = auto resume = ring workers = 3 } }");
 	const struct es_conf_tls *tls = &conf->services[0].tls;
 
 	(void)state;
@@ -87,7 +87,7 @@ static void test_all(void **state)
 	assert_string_equal(tls->client_ca, "/ca.pem");
 	assert_int_equal(tls->client_required, 0);
 	assert_int_equal(tls->tell, ES_CONF_TELL_PROXY);
-	assert_int_equal(tls->ktls, 0);
+	assert_int_equal(tls->ktls, 1);
 	assert_int_equal(tls->workers, 3);
 	assert_int_equal(tls->resume, ES_CONF_RESUME_RING);
 	assert_int_equal(conf->services[0].inspect, ES_INSPECT_NEVER);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TLS in the kernel (module tls), which earshot-tls uses for long responses: a cluster in a machine of each datapath that needs no module of
-ours, two nodes with it and one without."""
+ours, one node with it and one without."""
 import pytest
 
 from job import PYTEST, run
