@@ -67,6 +67,7 @@ void es_group_init(struct es_group *group, const struct es_group_ops *ops, void 
 	group->node_count = count;
 	group->lease_ms = lease_ms;
 	group->patience_ms = patience_ms;
+	es_grants_init(&group->grants, self);
 	for (unsigned int i = 0; i < count; i++)
 		snprintf(group->node[i].name, sizeof(group->node[i].name), "%s", names[i]);
 }
@@ -154,6 +155,7 @@ static void node_gone(struct es_group *group, struct es_group_node *node, enum e
 		node->lost_ms = now_ms;
 		es_group_doubt(group, ES_GROUP_DOUBT_MS, now_ms);
 	}
+	es_grants_gone(&group->grants, (unsigned int)(node - group->node), reason == ES_GROUP_LEFT);
 	node->is_member = 0;
 	node->is_accepted = 0;
 	node->reason = reason;
@@ -179,8 +181,6 @@ static void epoch_begin(struct es_group *group, uint64_t now_ms)
 	uint8_t buf[16];
 
 	stopped.epoch = ++group->epoch;
-	if (hold_until(group) > now_ms)
-		stopped.hold_ms = (uint32_t)(hold_until(group) - now_ms);
 	if (group->doubt_until_ms > now_ms)
 		stopped.doubt_ms = (uint32_t)(group->doubt_until_ms - now_ms);
 	for (unsigned int i = 0; i < group->member_count; i++) {
@@ -194,6 +194,9 @@ static void epoch_begin(struct es_group *group, uint64_t now_ms)
 		weights[member->node] = group->node[member->node].weight;
 	}
 	es_group_share_anyway(weights, is_in);
+	es_group_grants_begin(group, is_in);
+	if (hold_until(group) > now_ms)
+		stopped.hold_ms = (uint32_t)(hold_until(group) - now_ms);
 	es_group_set_phase(group, ES_GROUP_STOPPING, now_ms);
 	group->ops->changed(group->ctx);
 	group->ops->stop(group->ctx, group->epoch, weights);
@@ -210,6 +213,7 @@ static void proceed(struct es_group *group, uint64_t now_ms)
 		for (unsigned int i = 0; i < group->node_count; i++)
 			group->node[i].hold_until_ms = 0;
 		es_group_set_phase(group, ES_GROUP_STABLE, now_ms);
+		es_group_grants_in_force(group);
 		group->served = group->epoch;
 		group->is_serving = group->node[group->self].is_accepted;
 		group->ops->changed(group->ctx);
@@ -460,6 +464,7 @@ void es_group_lost(struct es_group *group, uint64_t now_ms)
 	self->is_accepted = 0;
 	self->reason = ES_GROUP_SELF_LOST;
 	self->since_ms = now_ms;
+	es_grants_lost(&group->grants);
 	group->member_count = 0;
 	group->is_serving = 0;
 	group->hello_is_out = 0;

@@ -18,6 +18,7 @@
  * enough. A view in between begins anew at "view", and nothing that was stopped is started by it.
  */
 #include "kmod/core/firsts.h"
+#include "membership/grants.h"
 #include "membership/wire.h"
 
 #define ES_GROUP_NODES_MAX   128
@@ -116,6 +117,9 @@ struct es_group_member {
  * @epoch: the highest known; @served: the highest that was in force where this node was; @is_serving: it
  * still is
  * @others_ahead: a ring was, or is, in force without this node: others may have what it had
+ * @others_began: others have stopped for a ring that this node, which was serving, does not know: it may come
+ * into force elsewhere
+ * @known: the members that know what they have granted (group_grants.c)
  * @doubt_until_ms: until then, a request that a lost node may have executed can be repeated, to another node
  * @settings_are_new: no message has told this node's settings since a reload changed them; @settings_changed:
  * the settings of this node or of a member have changed, and es_group_is_alike_again() has not looked at them
@@ -136,6 +140,7 @@ struct es_group {
 	uint8_t is_serving;
 	uint8_t others_ahead;
 	uint8_t others_served; /* a ring that this node was not in, since the one that it was in */
+	uint8_t others_began;
 	uint64_t phase_since_ms;
 	uint64_t suspected_ms;
 	uint64_t hold_until_ms; /* as others say */
@@ -149,6 +154,8 @@ struct es_group {
 	unsigned int member_count;
 	struct es_group_node node[ES_GROUP_NODES_MAX];
 	struct es_group_member member[ES_GROUP_MEMBERS_MAX];
+	struct es_grants grants;
+	struct es_grants_set known;
 };
 
 /**
@@ -218,6 +225,28 @@ int es_group_node_of(const struct es_group *group, struct es_group_id id);
 
 /* Is this node on the ring, as far as the bus says? Its lease then follows from its own messages. */
 int es_group_is_in(const struct es_group *group);
+
+/*
+ * es_group_grants_line() - how a node's settings say that it grants leases, among @count nodes; "" for 0: it
+ * does not
+ */
+void es_group_grants_line(unsigned int count, char *text, size_t size);
+
+/*
+ * es_group_grants_are_for_all() - does each member grant leases, and count the same nodes? Then this node may
+ * ask for them.
+ */
+int es_group_grants_are_for_all(const struct es_group *group);
+
+/* es_group_node_grants() - is @node a member whose version grants leases? */
+int es_group_node_grants(const struct es_group *group, unsigned int node);
+
+/**
+ * es_group_granted_ms() - until when the others have granted this node a lease; 0: they have not
+ * @bus_ms: when the last message was sent by which the bus renewed it: a lease outlives the bus only for a
+ * while
+ */
+uint64_t es_group_granted_ms(const struct es_group *group, uint64_t bus_ms);
 
 /**
  * es_group_settings_differ() - the first setting in which two nodes may not differ, and do

@@ -28,6 +28,15 @@ static inline uint64_t es_group_lease_max_ms(const struct es_group *group)
 /* group_doubt.c: es_group_doubt() - for so long, at most, from now on */
 void es_group_doubt(struct es_group *group, uint64_t ms, uint64_t now_ms);
 
+/*
+ * group_grants.c: es_group_grants_round() - all HELLOs of a view are there. es_group_grants_begin() - this
+ * node is to stop for the ring that has the members in @is_in; says until when the others hold it.
+ * es_group_grants_in_force() - all have stopped, and nobody else may act.
+ */
+void es_group_grants_round(struct es_group *group);
+void es_group_grants_begin(struct es_group *group, const uint8_t *is_in);
+void es_group_grants_in_force(struct es_group *group);
+
 /* es_group_settings_tell() - say what this node's settings are since a reload, once, when all can take it */
 void es_group_settings_tell(struct es_group *group);
 void es_group_on_settings(struct es_group *group, const struct es_group_member *member, const void *payload,

@@ -234,7 +234,7 @@ int es_group_round(struct es_group *group, uint64_t now_ms)
 		group->hold_until_ms = now_ms + es_group_lease_max_ms(group);
 	if (!reference->hello.in_ring)
 		es_group_doubt(group, ES_GROUP_DOUBT_MS, now_ms);
-	group->others_ahead = group->others_served = 0;
+	group->others_ahead = group->others_served = group->others_began = 0;
 	for (unsigned int i = 0; i < group->member_count; i++) {
 		const struct es_group_member *member = &group->member[i];
 
@@ -242,6 +242,8 @@ int es_group_round(struct es_group *group, uint64_t now_ms)
 			group->others_served |= member->hello.served > group->served;
 		if (es_group_counts(member) && member->id.nodeid != group->self_id.nodeid)
 			group->others_ahead |= member->hello.in_ring || member->hello.served > group->served;
+		if (es_group_counts(member) && member->hello.in_ring)
+			group->others_began |= group->is_serving && member->hello.epoch > group->epoch;
 	}
 	for (unsigned int i = 0; i < group->node_count; i++)
 		group->node[i].is_accepted = 0;
@@ -254,5 +256,6 @@ int es_group_round(struct es_group *group, uint64_t now_ms)
 			group->epoch = member->hello.epoch;
 		member_judge(group, member, reference, apart, now_ms);
 	}
+	es_group_grants_round(group);
 	return 1;
 }

@@ -17,6 +17,7 @@
 #define PATIENCE_MS 3000
 #define QUEUE_MAX   4096
 #define FLIGHT_MAX  512
+#define LETTERS_MAX 4096
 
 struct event {
 	int is_view;
@@ -50,10 +51,13 @@ struct process {
 	int in_view;
 	int wants_rejoin;
 	int is_lost;
+	uint64_t lost_at; /* when it hears of that */
 	int has_left;
 	int must_end; /* what is unproven, before its lease begins again */
 	uint32_t pid;
 	uint64_t load_at;
+	uint64_t grants_at;
+	uint64_t bus_ms; /* when the message was sent that renewed its lease last */
 	struct event queue[QUEUE_MAX];
 	unsigned int head, tail;
 	struct event flight[FLIGHT_MAX];
@@ -64,6 +68,14 @@ struct process {
 struct datapath {
 	uint64_t share;
 	uint64_t lease_until;
+};
+
+/* A datagram in which a node asks for grants, and grants; at its receiver's from @at on. */
+struct letter {
+	unsigned int from, to;
+	uint64_t at;
+	struct es_grants_ask ask;
+	uint64_t granted;
 };
 
 /* The last views: each node's partition, whether the node was in its view, and as which process. */
@@ -80,11 +92,22 @@ static unsigned int part[NODES];	   /* which partition a node is in */
 static uint64_t frozen_until[NODES];	   /* of a partition: no token goes round */
 static uint32_t served[NODES];
 static uint64_t now, seed;
+static int clock_drift[NODES]; /* by so many in 1,000 a node's clock runs too fast */
+static struct letter letters[LETTERS_MAX];
+static unsigned int letter_count;
+static unsigned int tie_quorum; /* not 0: so many nodes with the first one are enough, and none without it */
+static unsigned int lost_late_ms; /* up to so much later a minority hears that it is one */
+static unsigned int lose_percent, late_percent, late_ms, pass_percent; /* what becomes of datagrams */
 static const struct world_hooks *hooks;
 
 static unsigned int random_below(unsigned int n)
 {
 	return (unsigned int)(es_test_random(&seed) % n);
+}
+
+static uint64_t local(unsigned int node)
+{
+	return now + (uint64_t)((int64_t)now * clock_drift[node] / 1000);
 }
 
 static void trace(const char *what, unsigned int node, const char *more);
@@ -139,6 +162,8 @@ static void on_stop(void *ctx, uint32_t epoch, const unsigned int *w)
 	(void)epoch;
 	memcpy(weights[p->node], w, sizeof(weights[p->node]));
 	datapath[p->node].share &= owned(p->node);
+	if (p->group.others_began)
+		datapath[p->node] = (struct datapath){};
 	trace("stops", p->node, "");
 	if (hooks)
 		hooks->stop(p);
@@ -224,11 +249,12 @@ static void start(unsigned int node, const char *settings)
 	memset(&p->group, 0, sizeof(p->group));
 	es_group_init(&p->group, &ops, p, names, NODES, node, served[node], LEASE_MS, PATIENCE_MS);
 	es_group_describe(&p->group, 100, settings);
+	es_grants_start(&p->group.grants, now << 20, local(node));
 	p->node = node;
 	p->pid++;
 	p->is_running = 1;
 	p->is_stalled = p->in_view = p->wants_rejoin = p->is_lost = p->has_left = 0;
-	p->load_at = 0;
+	p->load_at = p->grants_at = 0;
 	if (hooks)
 		hooks->start(p);
 }
@@ -239,6 +265,8 @@ static int is_quorate(unsigned int which)
 
 	for (unsigned int i = 0; i < NODES; i++)
 		n += part[i] == which;
+	if (tie_quorum)
+		return part[0] == which && n >= tie_quorum;
 	return n * 2 > NODES;
 }
 
@@ -297,6 +325,9 @@ static void world_changed(const struct views *was, enum es_group_reason reason)
 			if (part[i] == which && process[i].in_view) {
 				process[i].in_view = 0;
 				process[i].is_lost = 1; /* noticed when the process runs */
+				process[i].lost_at = now;
+				if (lost_late_ms)
+					process[i].lost_at += random_below(lost_late_ms);
 			}
 	}
 }
@@ -319,7 +350,7 @@ static void trace(const char *what, unsigned int node, const char *more)
 		printf(" p%u%s%s %s e%u share %016llx lease %lld;", part[i], process[i].in_view ? "v" : "",
 		       process[i].is_stalled ? "S" : "", es_group_phase_text(process[i].group.phase),
 		       process[i].group.epoch, (unsigned long long)datapath[i].share,
-		       (long long)(datapath[i].lease_until - now));
+		       (long long)(datapath[i].lease_until - local(i)));
 	printf("\n");
 }
 
@@ -329,7 +360,7 @@ static void check(void)
 		int who = -1;
 
 		for (unsigned int i = 0; i < NODES; i++) {
-			if (!(datapath[i].share >> slot & 1) || now >= datapath[i].lease_until)
+			if (!(datapath[i].share >> slot & 1) || local(i) >= datapath[i].lease_until)
 				continue;
 			if (who >= 0)
 				fail_msg("slot %u is inspected by n%d and n%u at %llu ms", slot, who + 1,
@@ -339,6 +370,65 @@ static void check(void)
 	}
 }
 
+static void letter_add(const struct letter *letter)
+{
+	struct letter *l = &letters[letter_count];
+
+	if (letter_count == LETTERS_MAX || random_below(100) < lose_percent ||
+	    (part[letter->from] != part[letter->to] && random_below(100) >= pass_percent))
+		return;
+	*l = *letter;
+	l->at = now + (random_below(100) < late_percent ? random_below(late_ms) : random_below(5));
+	letter_count++;
+}
+
+static void letters_send(struct process *p)
+{
+	struct letter letter = {.from = p->node};
+
+	p->grants_at = local(p->node) + LEASE_MS / 5;
+	if (!es_group_grants_are_for_all(&p->group) ||
+	    es_grants_ask(&p->group.grants, LEASE_MS, local(p->node), &letter.ask))
+		letter.ask = (struct es_grants_ask){};
+	for (letter.to = 0; letter.to < NODES; letter.to++) {
+		letter.granted = es_grants_tell(&p->group.grants, letter.to);
+		if (letter.to != p->node)
+			letter_add(&letter);
+		if (letter.to != p->node && random_below(100) < late_percent)
+			letter_add(&letter); /* twice */
+	}
+}
+
+/* As lease.c in inspector/daemon/ does: grants renew a lease that is not over. */
+static void letter_take(struct process *p, const struct letter *letter)
+{
+	uint64_t until;
+
+	if (letter->ask.number)
+		es_grants_hear(&p->group.grants, letter->from, &letter->ask, local(p->node));
+	es_grants_take(&p->group.grants, letter->from, letter->granted);
+	until = es_group_granted_ms(&p->group, p->bus_ms);
+	if (es_group_is_in(&p->group) && !p->wants_rejoin && !p->has_left && !p->must_end &&
+	    local(p->node) < datapath[p->node].lease_until && until > datapath[p->node].lease_until)
+		datapath[p->node].lease_until = until;
+}
+
+/* Takes a datagram, in any order. Returns 0 if there is none. */
+static int letters_step(struct process *p)
+{
+	for (unsigned int i = 0; i < letter_count; i++) {
+		struct letter letter = letters[i];
+
+		if (letter.to != p->node || now < letter.at)
+			continue;
+		letters[i] = letters[--letter_count];
+		letter_take(p, &letter);
+		check();
+		return 1;
+	}
+	return 0;
+}
+
 /* One process does one thing. */
 static void process_step(struct process *p)
 {
@@ -346,14 +436,14 @@ static void process_step(struct process *p)
 
 	if (!p->is_running || p->is_stalled)
 		return;
-	if (p->is_lost || p->wants_rejoin) {
+	if ((p->is_lost && now >= p->lost_at) || p->wants_rejoin) {
 		struct views was;
 
 		trace("rejoins", p->node, "");
 		snapshot(&was);
 		silence(p);
 		drop_events(p);
-		es_group_lost(&p->group, now);
+		es_group_lost(&p->group, local(p->node));
 		p->is_lost = p->wants_rejoin = 0;
 		if (p->in_view) { /* leaves the bus, and joins it anew */
 			p->in_view = 0;
@@ -366,37 +456,44 @@ static void process_step(struct process *p)
 		}
 		return;
 	}
+	if (letter_count && random_below(2) && letters_step(p))
+		return;
 	if (p->head != p->tail) {
 		struct event e = p->queue[p->head++ % QUEUE_MAX];
 
 		if (e.is_view) {
-			es_group_view(&p->group, self, e.members, e.count, e.leavers, e.leaver_count, now);
+			es_group_view(&p->group, self, e.members, e.count, e.leavers, e.leaver_count,
+				      local(p->node));
 		} else {
-			es_group_message(&p->group, e.from, e.type, e.payload, e.len, now);
+			es_group_message(&p->group, e.from, e.type, e.payload, e.len, local(p->node));
 			if (e.type == ES_WIRE_LOAD && e.from.nodeid == self.nodeid &&
 			    e.from.pid == self.pid && es_group_is_in(&p->group) && !p->wants_rejoin &&
 			    !p->has_left && !p->must_end) {
 				struct es_wire_load load;
 
 				assert_int_equal(es_wire_get_load(e.payload, e.len, &load), 0);
-				datapath[p->node].lease_until = load.sent_ns / 1000000 + LEASE_MS;
+				p->bus_ms = load.sent_ns / 1000000;
+				if (p->bus_ms + LEASE_MS > datapath[p->node].lease_until)
+					datapath[p->node].lease_until = p->bus_ms + LEASE_MS;
 			}
 		}
 		free(e.payload);
 		check();
 		return;
 	}
-	es_group_tick(&p->group, now);
+	es_group_tick(&p->group, local(p->node));
 	if (es_group_is_alike_again(&p->group))
 		on_rejoin(p, "it was made alike");
 	check();
-	if (p->in_view && now >= p->load_at && p->group.phase != ES_GROUP_OUT) {
-		struct es_wire_load load = {.sent_ns = now * 1000000};
+	if (p->in_view && local(p->node) >= p->load_at && p->group.phase != ES_GROUP_OUT) {
+		struct es_wire_load load = {.sent_ns = local(p->node) * 1000000};
 		char buf[32];
 
 		on_send(p, ES_WIRE_LOAD, buf, es_wire_put_load(buf, sizeof(buf), &load));
-		p->load_at = now + LEASE_MS / 3;
+		p->load_at = local(p->node) + LEASE_MS / 3;
 	}
+	if (local(p->node) >= p->grants_at)
+		letters_send(p);
 }
 
 /* The bus takes one message of a random sender. */
@@ -503,6 +600,7 @@ static void begin(void)
 	memset(part, 0, sizeof(part));
 	memset(frozen_until, 0, sizeof(frozen_until));
 	memset(datapath, 0, sizeof(datapath));
+	letter_count = 0;
 	for (unsigned int i = 0; i < NODES; i++)
 		start(i, same);
 	world_changed(&was, ES_GROUP_PROCESS);
@@ -578,7 +676,7 @@ static uint64_t inspected(void)
 	uint64_t all = 0;
 
 	for (unsigned int i = 0; i < NODES; i++)
-		if (now < datapath[i].lease_until)
+		if (local(i) < datapath[i].lease_until)
 			all |= datapath[i].share;
 	return all;
 }

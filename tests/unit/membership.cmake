@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 earshot_unit_test(group earshot-group)
 earshot_unit_test(group_lists earshot-group)
+earshot_unit_test(grants earshot-group)
+earshot_unit_test(grants_worlds earshot-group)
 earshot_unit_test(doubt_worlds earshot-group)
 earshot_unit_test(wire earshot-group)
 # With the library's functions played by the test, so without the library.
