@@ -523,11 +523,6 @@ void es_group_leave(struct es_group *group)
 	group->ops->send(group->ctx, ES_WIRE_LEAVE, NULL, 0);
 }
 
-int es_group_is_in(const struct es_group *group)
-{
-	return group->phase != ES_GROUP_OUT && group->node[group->self].is_accepted;
-}
-
 int es_group_node_of(const struct es_group *group, struct es_group_id id)
 {
 	for (unsigned int i = 0; i < group->member_count; i++)

@@ -224,7 +224,10 @@ void es_group_leave(struct es_group *group);
 int es_group_node_of(const struct es_group *group, struct es_group_id id);
 
 /* Is this node on the ring, as far as the bus says? Its lease then follows from its own messages. */
-int es_group_is_in(const struct es_group *group);
+static inline int es_group_is_in(const struct es_group *group)
+{
+	return group->phase != ES_GROUP_OUT && group->node[group->self].is_accepted;
+}
 
 /*
  * es_group_grants_line() - how a node's settings say that it grants leases, among @count nodes; "" for 0: it

@@ -19,6 +19,7 @@ enum es_datagram {
 	ES_DATAGRAM_EVIDENCE = 8,     /* its payload: struct es_evidence_wire */
 	ES_DATAGRAM_TAKES = 9,	      /* its payload: struct es_takes_wire */
 	ES_DATAGRAM_RATES = 12,	      /* struct es_rates_message (peers/rate_words.h) */
+	ES_DATAGRAM_GRANTS = 13,      /* its payload: struct es_grant_wire (peers/exchange.h) */
 	ES_DATAGRAM_KEPT = 14,	      /* struct es_kept_message (peers/kept_words.h) */
 };
 

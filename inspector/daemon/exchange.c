@@ -12,6 +12,7 @@
 #include "inspector/daemon/homes.h"
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/load.h"
+#include "inspector/daemon/membership.h"
 #include "inspector/daemon/packet_max.h"
 #include "inspector/daemon/serving.h"
 #include "inspector/daemon/vanishing.h"
@@ -95,6 +96,14 @@ static void on_takes(void *ctx, unsigned int node, unsigned int packet_max, unsi
 	es_daemon_packet_max_heard(d, node, packet_max);
 }
 
+static void on_grant(void *ctx, unsigned int node, const struct es_grant_wire *grant)
+{
+	struct es_daemon *d = ctx;
+
+	if (d->membership)
+		es_membership_grant_heard(d->membership, node, grant);
+}
+
 static void on_outrun(void *ctx, unsigned int node, __u64 number)
 {
 	es_daemon_clock_outrun(ctx, node, number);
@@ -153,6 +162,7 @@ int es_daemon_exchange_start(struct es_daemon *d, struct es_conf_error *err)
 	d->exchange->way.evidence = es_daemon_vanishing_heard;
 	d->exchange->way.idle = on_idle;
 	d->exchange->way.takes = on_takes;
+	d->exchange->way.grant = on_grant;
 	d->exchange->way.ctx = d;
 	ev_io_init(&d->exchange->io, on_message, d->exchange->way.fd, EV_READ);
 	d->exchange->io.data = d;

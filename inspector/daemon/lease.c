@@ -33,24 +33,36 @@ void es_lease_end(struct es_membership *m)
 void es_lease_watch(struct es_membership *m)
 {
 	unsigned long long until_ns = es_datapath_state(m->daemon->datapath)->lease_ns;
+	unsigned long long now_ns = es_clock_now_ns();
 
-	if (!m->has_lease || es_clock_now_ns() < until_ns)
+	if (m->bus_until_ns && now_ns >= m->bus_until_ns) {
+		m->lapse = LAPSE_MESSAGES;
+		m->lapse_ns = m->bus_until_ns;
+		m->lapse_epoch = m->group.epoch;
+		m->bus_until_ns = 0;
+	}
+	if (!m->has_lease || now_ns < until_ns)
 		return;
 	m->has_lease = 0;
 	m->must_end = 1;
-	m->lapse = LAPSE_MESSAGES;
-	m->lapse_ns = until_ns;
-	m->lapse_epoch = m->group.epoch;
+}
+
+void es_lease_take_back(struct es_membership *m)
+{
+	m->has_lease = 0;
+	m->must_end = 1;
+	m->bus_until_ns = 0;
+	m->lapse = 0;
 }
 
 /*
- * The lease ran out, and here is a message that this node sent at @sent_ns. Is it a member? A corosync that
- * stood still finds a token of the ring that it was in, and hands out with that what it had to send, though
- * the others may have another ring by now. But such a token comes once: it does not go round any more. So of
- * what was sent since the lease was over, the first message that comes back says nothing; one that was sent
- * after that came with another token. Without a new ring in between, nobody has had this node's share; while
- * the ring changes, es_ring_on_stop() learns from the others whether somebody has, and that this node was
- * only late.
+ * The bus has not renewed the lease in time, whether or not grants did, and here is a message that this node
+ * sent at @sent_ns. Is it a member? A corosync that stood still finds a token of the ring that it was in, and
+ * hands out with that what it had to send, though the others may have another ring by now. But such a token
+ * comes once: it does not go round any more. So of what was sent since the lease was over, the first message
+ * that comes back says nothing; one that was sent after that came with another token. Without a new ring in
+ * between, nobody has had this node's share; while the ring changes, es_ring_on_stop() learns from the others
+ * whether somebody has, and that this node was only late.
  */
 static int lapse_is_over(struct es_membership *m, unsigned long long sent_ns)
 {
@@ -80,7 +92,10 @@ void es_lease_renew(struct es_membership *m, const void *payload, size_t len)
 	es_lease_watch(m);
 	if ((m->lapse && !lapse_is_over(m, load.sent_ns)) || m->must_end)
 		return;
-	lease_set(m, load.sent_ns + m->lease_ms * 1000000ULL);
+	m->bus_ns = load.sent_ns;
+	m->bus_until_ns = load.sent_ns + m->lease_ms * 1000000ULL;
+	if (!m->has_lease || m->bus_until_ns > state->lease_ns)
+		lease_set(m, m->bus_until_ns);
 	m->has_lease = 1;
 	__atomic_store_n(&state->attached, 1, __ATOMIC_RELEASE);
 	if (m->is_silent || m->why[0])
@@ -91,10 +106,24 @@ void es_lease_renew(struct es_membership *m, const void *payload, size_t len)
 	m->why[0] = 0;
 }
 
+void es_lease_granted(struct es_membership *m)
+{
+	unsigned long long until_ns;
+
+	es_lease_watch(m);
+	if (!m->has_lease || !es_group_is_in(&m->group) || m->must_end || m->must_rejoin ||
+	    m->cluster_link.is_waiting)
+		return;
+	until_ns = es_group_granted_ms(&m->group, m->bus_ns / 1000000) * 1000000ULL;
+	if (until_ns > es_datapath_state(m->daemon->datapath)->lease_ns)
+		lease_set(m, until_ns);
+}
+
 void es_lease_keep(struct es_membership *m)
 {
 	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->attached, 0, __ATOMIC_RELEASE);
 	lease_set(m, ES_LEASE_NEVER);
 	m->has_lease = 0;
+	m->bus_until_ns = 0;
 	m->has_left = 1;
 }

@@ -14,6 +14,7 @@
 #include "inspector/daemon/membership.h"
 #include "inspector/daemon/membership_internal.h"
 #include "inspector/base/event.h"
+#include "inspector/base/wall.h"
 #include "inspector/daemon/observed.h"
 #include "inspector/daemon/rollout.h"
 #include "inspector/daemon/service_drains.h"
@@ -329,6 +330,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 	es_cluster_watch_tick(m);
 	if (m->group.phase != ES_GROUP_OUT && es_membership_now_ms() >= m->load_at_ms)
 		es_membership_load_send(m);
+	es_membership_grants_tick(m);
 	server_watch(m);
 	es_by_hand_tick(&m->by_hand);
 	es_daemon_service_drains_tick(m->daemon);
@@ -402,6 +404,7 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 	es_group_init(&m->group, &group_ops, m, names, d->conf->node_count, d->cluster->self,
 		      state->served_epoch, m->lease_ms, PATIENCE_MS);
 	es_group_start(&m->group, state->doubt_ns / 1000000, es_membership_now_ms());
+	es_grants_start(&m->group.grants, es_number_ns(), es_membership_now_ms());
 	es_by_hand_init(&m->by_hand, &by_hand_ops, m, &m->group, &d->conf, d->drained_path, d->weight_path);
 	es_by_hand_begin(&m->by_hand);
 	es_daemon_service_drains_begin(m->daemon);

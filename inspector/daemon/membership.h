@@ -72,6 +72,12 @@ int es_membership_is_cut_off(const struct es_membership *membership);
 const char *es_membership_lacks(const struct es_membership *membership, unsigned int node, char *text,
 				size_t size);
 
+struct es_grant_wire;
+
+/* es_membership_grant_heard() - @node asks for a lease, or grants one */
+void es_membership_grant_heard(struct es_membership *membership, unsigned int node,
+			       const struct es_grant_wire *grant);
+
 /* es_membership_send() - to all members, this node too */
 void es_membership_send(struct es_membership *membership, enum es_wire_type type, const void *payload,
 			size_t len);

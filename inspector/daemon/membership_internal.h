@@ -50,9 +50,10 @@ struct es_story {
  * @cluster_link_zero_ms: until then, it need not ask for that again
  * @was_deaf: the public network was not heard when it was last looked at
  * @must_end: others may have taken over: end what is unproven before the lease begins again
- * @has_lease: it was given, and nobody has noticed yet that it is over; @lapse: so many messages of this node
- * must come back that were sent after @lapse_ns, each after the one before had, since it ran out in
- * @lapse_epoch
+ * @has_lease: it was given, and nobody has noticed yet that it is over; @bus_ns: when the message was sent by
+ * which the bus renewed it last; @bus_until_ns: so long that holds without grants, 0: noticed that it is
+ * over; @lapse: so many messages of this node must come back that were sent after @lapse_ns, each after the
+ * one before had, since the bus's part ran out in @lapse_epoch
  * @until_restart: this node's draining is none that lasts
  * @counted_in: this node's state when its connections were counted; @counted: that count's number, as told
  */
@@ -83,6 +84,9 @@ struct es_membership {
 	int must_end;
 	int until_restart;
 	int has_lease;
+	unsigned long long bus_ns;
+	unsigned long long bus_until_ns;
+	uint64_t grants_at_ms;
 	unsigned int lapse;
 	unsigned long long lapse_ns;
 	uint32_t lapse_epoch;
@@ -107,6 +111,9 @@ void es_membership_silence(struct es_membership *membership, const char *why);
 /* sign_of_life.c: tell the others how busy this node is; the lease begins anew when that comes back. */
 void es_membership_load_send(struct es_membership *membership);
 
+/* membership_state.c: do all workers go on? A node whose workers hang must not look alive. */
+int es_membership_workers_go_on(const struct es_membership *membership);
+
 /*
  * This node has left in order: it takes nothing new and keeps what it has, without end. Nothing changes that
  * any more: a report of its own that comes back late would let the lease end, and all that waits for an
@@ -122,6 +129,15 @@ void es_lease_watch(struct es_membership *membership);
 
 /* Our own ES_WIRE_LOAD came back: since it was sent, the others had us among them. */
 void es_lease_renew(struct es_membership *membership, const void *payload, size_t len);
+
+/* Another node has granted a lease. A lease that is over begins anew by the bus alone. */
+void es_lease_granted(struct es_membership *membership);
+
+/* This node was not on a ring that may come into force: its lease is over, and others may have its share. */
+void es_lease_take_back(struct es_membership *membership);
+
+/* grants.c: ask the others for a lease, and tell them what this node grants, if it is time. */
+void es_membership_grants_tick(struct es_membership *membership);
 
 /*
  * story.c: what becomes of the nodes, as events. Those that a new ring follows from are told with it;

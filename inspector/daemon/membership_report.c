@@ -31,5 +31,6 @@ void es_membership_report(const struct es_membership *m, struct es_report_member
 	ret->is_silent = es_membership_is_silent(m);
 	ret->why = m->why;
 	ret->lease_ms = m->lease_ms;
+	ret->granted_ms = es_group_granted_ms(&m->group, m->bus_ns / 1000000);
 	ret->now_ms = es_membership_now_ms();
 }

@@ -68,6 +68,18 @@ void es_membership_send(struct es_membership *m, enum es_wire_type type, const v
 	es_bus_send(m->bus, type, payload, len);
 }
 
+int es_membership_workers_go_on(const struct es_membership *m)
+{
+	const struct es_state *state = es_datapath_state(m->daemon->datapath);
+	unsigned long long now_ns = es_clock_now_ns();
+
+	for (unsigned int i = 0; i < m->daemon->datapath_params.workers; i++)
+		if (now_ns - state->worker[i].heartbeat_ns >
+		    m->daemon->conf->datapath.fallback_after_ms * 1000000ULL)
+			return 0;
+	return 1;
+}
+
 void es_membership_serving(struct es_membership *m)
 {
 	m->server_at_ms = 0;

@@ -127,6 +127,8 @@ void es_ring_on_stop(void *ctx, uint32_t epoch, const unsigned int *weights)
 	m->stopped_ms = es_membership_now_ms();
 	doubt_set(m, m->stopped_ms);
 	es_lease_watch(m);
+	if (m->group.others_began)
+		es_lease_take_back(m);
 	if (m->lapse && !m->group.others_served) {
 		m->must_end = 0; /* all were late, as when one of them died: nobody has had anything */
 	} else if (m->must_end && m->group.others_ahead) {

@@ -16,17 +16,10 @@ void es_membership_load_send(struct es_membership *m)
 
 	/* A corosync that hangs would send it later, when it is not true any more. */
 	es_bus_state(m->bus, &bus);
-	if (bus.hangs_ms > m->lease_ms)
+	if (bus.hangs_ms > m->lease_ms || !es_membership_workers_go_on(m))
 		return;
-	/* A node whose workers hang must not look alive. */
-	for (unsigned int i = 0; i < m->daemon->datapath_params.workers; i++) {
-		const struct es_state *state = es_datapath_state(m->daemon->datapath);
-
-		if (load.sent_ns - state->worker[i].heartbeat_ns >
-		    m->daemon->conf->datapath.fallback_after_ms * 1000000ULL)
-			return;
+	for (unsigned int i = 0; i < m->daemon->datapath_params.workers; i++)
 		queue += es_worker_gathering(m->daemon->worker[i]);
-	}
 	/* A count made in another state of this node does not hold in this one. */
 	if (m->counted_in != state_now)
 		m->daemon->load->counted_ns = 0;

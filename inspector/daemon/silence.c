@@ -9,9 +9,7 @@ void es_membership_silence(struct es_membership *m, const char *why)
 	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->attached, 0, __ATOMIC_RELEASE);
 	memset(&m->share, 0, sizeof(m->share));
 	es_story_silence(m);
-	m->must_end = 1;
-	m->has_lease = 0;
-	m->lapse = 0; /* the next ring tells */
+	es_lease_take_back(m); /* the next ring tells */
 	if (!m->is_silent || strcmp(m->why, why) != 0)
 		es_event(ES_EVENT_silent, ES_LOG_WARNING, NULL, "silent: %s", why);
 	m->is_silent = 1;

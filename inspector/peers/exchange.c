@@ -114,17 +114,30 @@ void es_load_exchange_tell(struct es_load_exchange *exchange, const struct es_cl
 	es_loads_send(exchange, cluster, &message, understands, ES_WIRE_UNDERSTANDS_HOMES);
 }
 
+/* To one node, a payload that is full. */
+static void es_loads_send_to(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			     const struct es_keys *keys, unsigned int node, __u8 version, const void *payload)
+{
+	struct es_loads_message message = es_loads_message(exchange, cluster, version);
+
+	message.len = es_htons(sizeof(message.payload));
+	memcpy(message.payload, payload, sizeof(message.payload));
+	message.mac = es_loads_mac(&keys->key[0].handover, &message);
+	(void)!sendto(exchange->fd, &message, sizeof(message), 0, &cluster->handover_address[node].sa,
+		      es_sockaddr_len(&cluster->handover_address[node]));
+}
+
 void es_load_exchange_testify(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			      const struct es_keys *keys, unsigned int node,
 			      const struct es_evidence_wire *evidence)
 {
-	struct es_loads_message message = es_loads_message(exchange, cluster, ES_DATAGRAM_EVIDENCE);
+	es_loads_send_to(exchange, cluster, keys, node, ES_DATAGRAM_EVIDENCE, evidence);
+}
 
-	message.len = es_htons(sizeof(*evidence));
-	memcpy(message.payload, evidence, sizeof(*evidence));
-	message.mac = es_loads_mac(&keys->key[0].handover, &message);
-	(void)!sendto(exchange->fd, &message, sizeof(message), 0, &cluster->handover_address[node].sa,
-		      es_sockaddr_len(&cluster->handover_address[node]));
+void es_load_exchange_grant(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			    const struct es_keys *keys, unsigned int node, const struct es_grant_wire *grant)
+{
+	es_loads_send_to(exchange, cluster, keys, node, ES_DATAGRAM_GRANTS, grant);
 }
 
 void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct es_cluster *cluster,
@@ -259,6 +272,7 @@ static void es_loads_word(struct es_load_exchange *exchange, const struct es_loa
 		struct es_idle_wire idle;
 		struct es_evidence_wire evidence;
 		struct es_takes_wire takes;
+		struct es_grant_wire grant;
 	} word;
 	unsigned int node = message->source, len = es_ntohs(message->len);
 
@@ -274,6 +288,8 @@ static void es_loads_word(struct es_load_exchange *exchange, const struct es_loa
 		 len == sizeof(word.takes.packet_max))
 		exchange->takes(exchange->ctx, node, es_ntohl(word.takes.packet_max),
 				es_ntohl(word.takes.makes), es_cpu_be64((__u64)word.takes.lacks));
+	else if (message->version == ES_DATAGRAM_GRANTS && exchange->grant && len == sizeof(word.grant))
+		exchange->grant(exchange->ctx, node, &word.grant);
 }
 
 int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,
@@ -300,7 +316,8 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	if (got != sizeof(message) || message.magic != es_htonl(ES_LOADS_MAGIC) ||
 	    (message.version != ES_DATAGRAM_LOADS && message.version != ES_DATAGRAM_LOADS_ANSWER &&
 	     message.version != ES_DATAGRAM_HOMES && message.version != ES_DATAGRAM_IDLE &&
-	     message.version != ES_DATAGRAM_EVIDENCE && message.version != ES_DATAGRAM_TAKES) ||
+	     message.version != ES_DATAGRAM_EVIDENCE && message.version != ES_DATAGRAM_TAKES &&
+	     message.version != ES_DATAGRAM_GRANTS) ||
 	    message.source == cluster->self || message.source >= cluster->conf->node_count ||
 	    !es_loads_is_authentic(&message, keys))
 		goto refused;

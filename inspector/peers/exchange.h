@@ -94,6 +94,21 @@ struct es_takes_wire {
 };
 
 /**
+ * struct es_grant_wire - a node asks another one for a lease, and grants one (membership/grants.h)
+ * For members that say in their settings that they grant leases. In network byte order; @ring, @number,
+ * @lease_ms: a struct es_grants_ask, 0: it asks for nothing; @granted: es_grants_tell(); @to: whom it is for
+ */
+struct es_grant_wire {
+	__be64 ring;
+	__be64 number;
+	__be64 granted;
+	__be32 lease_ms;
+	__u8 to;
+	__u8 spare[11];
+};
+_Static_assert(sizeof(struct es_grant_wire) == ES_LOADS_PAYLOAD_SIZE, "it fills a payload");
+
+/**
  * struct es_load_exchange
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
  * @cluster_ifindex: the interface of the nodes' network, which the caller sets; what comes by any other but
@@ -106,7 +121,8 @@ struct es_takes_wire {
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
  * @home: gets other nodes' words about sets, with @ctx; may be NULL. Likewise @evidence, about requests given
  * to this node,
- * @idle, what they have of idle connections, and @takes, what they can receive and make connections of
+ * @idle, what they have of idle connections, @takes, what they can receive and make connections of, and
+ * @grant, for which lease they ask, and which they grant
  * @refused: datagrams that were no authentic, fresh message of another node, or came by another interface
  */
 struct es_load_exchange {
@@ -128,6 +144,7 @@ struct es_load_exchange {
 	void (*evidence)(void *ctx, unsigned int node, const struct es_evidence_wire *evidence);
 	void (*idle)(void *ctx, unsigned int node, unsigned int idle);
 	void (*takes)(void *ctx, unsigned int node, unsigned int packet_max, unsigned int makes, __u64 lacks);
+	void (*grant)(void *ctx, unsigned int node, const struct es_grant_wire *grant);
 	void *ctx;
 };
 
@@ -151,6 +168,11 @@ void es_load_exchange_tell(struct es_load_exchange *exchange, const struct es_cl
 void es_load_exchange_testify(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			      const struct es_keys *keys, unsigned int node,
 			      const struct es_evidence_wire *evidence);
+
+/* es_load_exchange_grant() - to @node, which @grant is for; lost as loads are */
+void es_load_exchange_grant(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			    const struct es_keys *keys, unsigned int node, const struct es_grant_wire *grant);
+
 /* es_load_exchange_tell_idle() - to all that @understand it (by node); lost as loads are */
 void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 				const struct es_keys *keys, const _Atomic unsigned char *understands,

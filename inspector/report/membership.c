@@ -83,6 +83,19 @@ static void node_extend(struct json_object *object, const struct es_group_node *
 	json_object_object_add(object, "settings", settings_of(node->settings));
 }
 
+static void add_left(struct json_object *object, const char *name, uint64_t until_ms, uint64_t now_ms)
+{
+	json_object_object_add(object, name,
+			       json_object_new_int64(until_ms > now_ms ? (int64_t)(until_ms - now_ms) : 0));
+}
+
+/* For another member, if its version grants leases. */
+static void grants_extend(struct json_object *object, const struct es_report_membership *m, unsigned int node)
+{
+	if (node != m->group->self && es_group_node_grants(m->group, node))
+		add_left(object, "granted_ms", m->group->grants.node[node].granted_until_ms, m->now_ms);
+}
+
 static void by_hand_extend(struct json_object *object, const struct es_report_membership *m,
 			   unsigned int node)
 {
@@ -164,8 +177,10 @@ void es_report_membership(struct json_object *status, const struct es_report_mem
 			       json_object_new_string(es_group_phase_text(m->group->phase)));
 	add_seconds(membership, "phase_s", m->now_ms - m->group->phase_since_ms);
 	json_object_object_add(membership, "lease_ms", json_object_new_int64(m->lease_ms));
+	add_left(membership, "granted_ms", m->granted_ms, m->now_ms);
 	for (unsigned int i = 0; i < m->group->node_count; i++) {
 		node_extend(json_object_array_get_idx(nodes, i), &m->group->node[i], m->now_ms);
+		grants_extend(json_object_array_get_idx(nodes, i), m, i);
 		hearing_extend(json_object_array_get_idx(nodes, i), m, i);
 		by_hand_extend(json_object_array_get_idx(nodes, i), m, i);
 	}

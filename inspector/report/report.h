@@ -97,6 +97,7 @@ void es_report_drift_counts(const struct es_report_told *told, unsigned int *ret
  * @group: NULL if it is static; then only @self and @own, what this node knows of itself, and @told are of
  * meaning
  * @hearing: who is heard on the public network
+ * @granted_ms: until when the others have granted this node a lease, 0: they have not
  * @drain, @weight: what was set of each node by hand; NULL: nothing; @is_unkept: and will not outlast its
  * daemon
  */
@@ -114,6 +115,7 @@ struct es_report_membership {
 	int is_silent;
 	const char *why;
 	unsigned int lease_ms;
+	uint64_t granted_ms;
 	uint64_t now_ms;
 };
 

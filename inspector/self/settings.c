@@ -9,6 +9,7 @@
 #include "earshot_version.h"
 #include "inspector/config/alike.h"
 #include "inspector/self/settings.h"
+#include "membership/group.h"
 
 /* The version of the messages between nodes: handover header and bus. */
 #define ES_PROTOCOL 3
@@ -89,7 +90,7 @@ static void keys_put(struct es_text *out, const struct es_keys *keys)
 
 static void nodes_put(struct es_text *out, const struct es_conf *conf)
 {
-	char address[INET6_ADDRSTRLEN], *list = NULL;
+	char address[INET6_ADDRSTRLEN], grants[32], *list = NULL;
 	size_t size;
 	FILE *names = open_memstream(&list, &size);
 
@@ -104,6 +105,9 @@ static void nodes_put(struct es_text *out, const struct es_conf *conf)
 	free(list);
 	/* A version that does not say this takes members with the very same list only. */
 	line(out, "nodes_may_differ=yes\n");
+	/* Nor does one that does not say this grant leases. */
+	es_group_grants_line(es_conf_nodes_present(conf), grants, sizeof(grants));
+	line(out, "%s", grants);
 }
 
 /* Where it is. In the order of the nodes, however the file has them. */

@@ -236,6 +236,18 @@ static void test_others_served(void **test_state)
 	assert_int_equal(doubted(&m.share), slots(&m.share));
 }
 
+/* They have stopped for a ring without this node, whose lease grants have kept until now. */
+static void test_others_began(void **test_state)
+{
+	(void)test_state;
+	m.has_lease = 1;
+	m.group.others_ahead = m.group.others_began = 1;
+	es_ring_on_stop(&m, 2, without_2);
+	assert_int_equal(ended, 1);
+	assert_int_equal(slots(&m.share), 0);
+	assert_false(m.has_lease);
+}
+
 /* The node was silent for a reason of its own: whatever the others have served, it does not know. */
 static void test_silent_before(void **test_state)
 {
@@ -324,6 +336,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_all_were_late),
 		TEST(test_others_served),
+		TEST(test_others_began),
 		TEST(test_silent_before),
 		TEST(test_doubts_go_on),
 		TEST(test_doubts_that_others_have),

@@ -41,7 +41,23 @@ static int setup(void **test_state)
 	m.lease_ms = LEASE_MS;
 	m.group.phase = ES_GROUP_STABLE;
 	m.group.node[0].is_accepted = 1;
+	m.group.lease_ms = LEASE_MS;
+	strcpy(m.group.node[0].settings, "grants=3\n");
+	es_grants_init(&m.group.grants, 0);
+	es_grants_start(&m.group.grants, 1, 0);
+	es_grants_begin(&m.group.grants, 1, &(struct es_grants_set){.word = {7}});
+	es_grants_in_force(&m.group.grants);
 	return 0;
+}
+
+/* One more of the three nodes has granted a lease that was asked for at that time. */
+static void grant(unsigned long long asked_ns)
+{
+	struct es_grants_ask ask;
+
+	assert_int_equal(es_grants_ask(&m.group.grants, LEASE_MS, asked_ns / 1000000, &ask), 0);
+	es_grants_take(&m.group.grants, 1, ask.number);
+	es_lease_granted(&m);
 }
 
 /* A report of this node's own has returned that was sent at that time. */
@@ -154,6 +170,75 @@ static void test_lapsed_and_the_ring_changes(void **test_state)
 	}
 }
 
+/* The bus stands still, as when another node is lost: grants keep what it gave. */
+static void test_granted(void **test_state)
+{
+	unsigned long long asked_ns = es_clock_now_ns() / 1000000 * 1000000;
+
+	(void)test_state;
+	grant(asked_ns);
+	assert_false(holds()); /* only the bus begins it */
+	back(asked_ns - LEASE_MS * 990000ULL);
+	grant(asked_ns);
+	assert_true(state.lease_ns == asked_ns + LEASE_MS * 1000000ULL);
+	assert_int_equal(m.lapse, 0);
+	back(asked_ns - LEASE_MS * 900000ULL); /* an earlier end does not shorten it */
+	assert_true(state.lease_ns == asked_ns + LEASE_MS * 1000000ULL);
+	assert_false(m.must_end);
+}
+
+/* But not for ever. */
+static void test_granted_without_the_bus(void **test_state)
+{
+	unsigned long long sent_ns = es_clock_now_ns() - 3 * LONG_AGO_NS;
+
+	(void)test_state;
+	back(sent_ns);
+	m.has_lease = 1;
+	m.must_end = 0;
+	state.lease_ns = es_clock_now_ns() + 1000000000; /* by grants before */
+	m.bus_ns = sent_ns - LEASE_MS * 1800000ULL;
+	grant(es_clock_now_ns());
+	assert_true(state.lease_ns < es_clock_now_ns() + 1000000001);
+	m.bus_ns = sent_ns;
+	grant(es_clock_now_ns() + 500000000);
+	assert_true(state.lease_ns > es_clock_now_ns() + 1000000001);
+}
+
+/* A token that is long over renews nothing, though grants have kept the lease until now. */
+static void test_granted_and_late(void **test_state)
+{
+	unsigned long long sent_ns, until_ns;
+
+	(void)test_state;
+	back(es_clock_now_ns() - LONG_AGO_NS);
+	state.lease_ns = until_ns = es_clock_now_ns() + LEASE_MS * 400000ULL; /* by grants before */
+	sent_ns = es_clock_now_ns();
+	for (unsigned int i = 0; i < 3; i++)
+		back(sent_ns + i);
+	assert_true(state.lease_ns == until_ns);
+	assert_false(m.must_end);
+	back(es_clock_now_ns());
+	assert_true(state.lease_ns > until_ns);
+}
+
+/* A lease that was over for a moment may be another node's. */
+static void test_granted_too_late(void **test_state)
+{
+	(void)test_state;
+	lapse();
+	grant(es_clock_now_ns());
+	assert_false(holds());
+	m.must_end = 0;
+	m.lapse = 0;
+	back(es_clock_now_ns());
+	es_lease_take_back(&m);
+	es_lease_end(&m);
+	grant(es_clock_now_ns());
+	assert_false(holds());
+	assert_true(m.must_end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +247,10 @@ int main(void)
 		cmocka_unit_test_setup(test_lapsed, setup),
 		cmocka_unit_test_setup(test_lapsed_unnoticed, setup),
 		cmocka_unit_test_setup(test_lapsed_and_the_ring_changes, setup),
+		cmocka_unit_test_setup(test_granted, setup),
+		cmocka_unit_test_setup(test_granted_without_the_bus, setup),
+		cmocka_unit_test_setup(test_granted_and_late, setup),
+		cmocka_unit_test_setup(test_granted_too_late, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

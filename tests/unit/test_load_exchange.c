@@ -135,6 +135,53 @@ static void test_evidence(void **state)
 	es_load_exchange_close(&others);
 }
 
+static struct es_grant_wire grant;
+
+static void on_grant(void *ctx, unsigned int node, const struct es_grant_wire *word)
+{
+	(void)ctx;
+	assert_int_equal(node, 1);
+	grant = *word;
+	heard++;
+}
+
+/* A lease that is asked for or granted: by its key, and a recording means nothing. */
+static void test_grant(void **state)
+{
+	static struct es_cluster here, there;
+	struct es_cluster *cluster = &here;
+	static struct es_load_exchange mine, others;
+	static struct es_keys keys = {.count = 1}, wrong = {.count = 1, .key[0].handover.k0 = 1};
+	static struct es_conf conf;
+	const struct es_grant_wire said = {.ring = 1, .number = 2, .granted = 3, .lease_ms = 4, .to = 5};
+	struct es_loads_message recording;
+	union es_sockaddr to = {};
+	socklen_t len = sizeof(to);
+
+	(void)state;
+	cluster_init(&here, &conf, 0);
+	cluster_init(&there, &conf, 1);
+	assert_int_equal(es_load_exchange_open(&mine, &here), 0);
+	assert_int_equal(getsockname(mine.fd, &to.sa, &len), 0);
+	there.handover_address[0] = to;
+	assert_int_equal(es_load_exchange_open(&others, &there), 0);
+	mine.grant = on_grant;
+	es_load_exchange_grant(&others, &there, &wrong, 0, &said);
+	assert_int_equal(es_load_exchange_drain(&mine, &cluster, &keys, on_load, NULL), 0);
+	assert_int_equal(heard, 0);
+	es_load_exchange_grant(&others, &there, &keys, 0, &said);
+	assert_int_equal(recv(mine.fd, &recording, sizeof(recording), MSG_PEEK), sizeof(recording));
+	assert_int_equal(es_load_exchange_drain(&mine, &cluster, &keys, on_load, NULL), 0);
+	assert_int_equal(heard, 1);
+	assert_memory_equal(&grant, &said, sizeof(said));
+	assert_int_equal(sendto(others.fd, &recording, sizeof(recording), 0, &to.sa, len), sizeof(recording));
+	assert_int_equal(es_load_exchange_drain(&mine, &cluster, &keys, on_load, NULL), 0);
+	assert_int_equal(heard, 1);
+	assert_int_equal(mine.refused, 2);
+	es_load_exchange_close(&mine);
+	es_load_exchange_close(&others);
+}
+
 static unsigned int told_node, behind_node;
 static __u64 told, behind;
 
@@ -296,6 +343,7 @@ int main(void)
 		cmocka_unit_test_setup(test_flood, setup),
 		cmocka_unit_test_setup(test_behind, setup),
 		cmocka_unit_test_setup(test_evidence, setup),
+		cmocka_unit_test_setup(test_grant, setup),
 		cmocka_unit_test_setup(test_idle, setup),
 		cmocka_unit_test_setup(test_takes, setup),
 		{"test_flood (IPv6)", test_flood, setup_v6, NULL, NULL},

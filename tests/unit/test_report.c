@@ -251,7 +251,13 @@ static void test_drift(void **state)
 static void test_membership(void **state)
 {
 	static struct es_group group = {
-		.node_count = 2, .phase = ES_GROUP_STABLE, .epoch = 12, .phase_since_ms = 900};
+		.node_count = 2,
+		.self = 1,
+		.phase = ES_GROUP_STABLE,
+		.epoch = 12,
+		.phase_since_ms = 900,
+		.grants.node[0].granted_until_ms = 2000,
+	};
 	static struct es_hearing hearing = {.count = 2};
 	struct es_report_membership membership = {.group = &group,
 						  .hearing = &hearing,
@@ -259,6 +265,7 @@ static void test_membership(void **state)
 						  .is_quorate = 1,
 						  .why = "",
 						  .lease_ms = 1000,
+						  .granted_ms = 1950,
 						  .now_ms = 1900};
 	const struct es_wire_by_hand weight = {
 		.what = ES_WIRE_CHANGE_WEIGHT, .value = 50, .set_ms = 7, .who = "bob@n2"};
@@ -266,6 +273,7 @@ static void test_membership(void **state)
 
 	(void)state;
 	group.node[0] = (struct es_group_node){.is_member = 1,
+					       .is_accepted = 1,
 					       .state = ES_NODE_DRAINING,
 					       .since_ms = 400,
 					       .load = {.cpu = 250,
@@ -275,7 +283,7 @@ static void test_membership(void **state)
 							.load = 300,
 							.mean_us = 2500,
 							.disk = 125},
-					       .settings = "=protocol=2\nkernel=6.12\njunk"};
+					       .settings = "=protocol=2\nkernel=6.12\ngrants=2\njunk"};
 	group.node[1] = (struct es_group_node){.reason = ES_GROUP_NODE, .since_ms = 900};
 	es_report_membership(report, &membership);
 	expect_as_documented("membership", report);
@@ -286,7 +294,8 @@ static void test_membership(void **state)
 		"{\"member\":true,\"reason\":\"\",\"refused\":\"\",\"since_s\":1.5,\"connections\":0,\"cpu\":"
 		"0.25,"
 		"\"queue\":0,\"active\":3,\"load\":300,\"mean_us\":2500,\"disk\":0.125,\"drained\":true,"
-		"\"settings\":{\"protocol\":\"2\",\"kernel\":\"6.12\"}}");
+		"\"settings\":{\"protocol\":\"2\",\"kernel\":\"6.12\",\"grants\":\"2\"},"
+		"\"granted_ms\":100}");
 	assert_string_equal(
 		json_object_to_json_string_ext(json_object_array_get_idx(nodes, 1), JSON_C_TO_STRING_PLAIN),
 		"{\"member\":false,\"reason\":\"its machine or network "
