@@ -98,6 +98,7 @@ void es_group_describe(struct es_group *group, unsigned int weight, const char *
 	group->settings_are_new |= strcmp(self->settings, settings) != 0;
 	group->settings_changed |= group->settings_are_new;
 	snprintf(self->settings, sizeof(self->settings), "%s", settings);
+	es_group_grants_read(self);
 }
 
 static void hello_send(struct es_group *group)

@@ -56,6 +56,7 @@ enum es_group_reason {
  * struct es_group_node - a configured node, as the group sees it
  * @is_member: in the view; @is_accepted: and on the ring
  * @state, @weight: what it says of itself; @refused: why it is not accepted, or ""
+ * @grants: it grants leases, and counts so many nodes, as @settings say; 0: it does not
  * @since_ms: of the last change of is_member; @heard_ms: of its last message; @hold_until_ms: until when it
  * may believe that it is a member, 0 if it knows that it is none
  * @lost_ms: when it last went otherwise than in order, or this node lost it with all others; 0: never
@@ -66,6 +67,7 @@ struct es_group_node {
 	uint8_t is_accepted;
 	uint8_t state;
 	uint16_t weight;
+	uint16_t grants;
 	enum es_group_reason reason;
 	uint64_t since_ms;
 	uint64_t heard_ms;

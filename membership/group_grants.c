@@ -45,9 +45,14 @@ static unsigned int count_of(const char *settings)
 	return count > ES_GROUP_NODES_MAX ? 0 : count;
 }
 
+void es_group_grants_read(struct es_group_node *node)
+{
+	node->grants = (uint16_t)count_of(node->settings);
+}
+
 static unsigned int own_count(const struct es_group *group)
 {
-	return count_of(group->node[group->self].settings);
+	return group->node[group->self].grants;
 }
 
 static unsigned int need_of(unsigned int count)
@@ -66,7 +71,7 @@ int es_group_grants_are_for_all(const struct es_group *group)
 
 		if (!es_group_counts(member) || member->node < 0 || !group->node[member->node].is_accepted)
 			continue;
-		if (count_of(group->node[member->node].settings) != count)
+		if (group->node[member->node].grants != count)
 			return 0;
 	}
 	return 1;
@@ -74,8 +79,7 @@ int es_group_grants_are_for_all(const struct es_group *group)
 
 int es_group_node_grants(const struct es_group *group, unsigned int node)
 {
-	return group->node[node].is_member && group->node[node].is_accepted &&
-	       count_of(group->node[node].settings);
+	return group->node[node].is_member && group->node[node].is_accepted && group->node[node].grants;
 }
 
 uint64_t es_group_granted_ms(const struct es_group *group, uint64_t bus_ms)
@@ -116,7 +120,7 @@ void es_group_grants_round(struct es_group *group)
 		const struct es_group_member *member = &group->member[i];
 
 		if (es_group_counts(member) && member->node >= 0 && member->hello.in_ring &&
-		    count_of(member->hello.settings))
+		    group->node[member->node].grants)
 			es_grants_set_add(&group->known, (unsigned int)member->node);
 	}
 }
@@ -124,7 +128,7 @@ void es_group_grants_round(struct es_group *group)
 /* May @node have a lease by grants of others than those who are left, and know what they gave? */
 static int is_granted_elsewhere(const struct es_group *group, unsigned int node)
 {
-	unsigned int count = count_of(group->node[node].settings);
+	unsigned int count = group->node[node].grants;
 	struct es_grants_set known = {};
 
 	for (unsigned int i = 0; i < group->node_count; i++)
@@ -144,7 +148,7 @@ static uint64_t gone_until(const struct es_group *group, unsigned int i)
 		until_ms = other_ms;
 	/* The process before this one may have granted it a lease. */
 	other_ms = group->grants.started_ms + es_grants_wait_ms(group->lease_ms);
-	if (own_count(group) && count_of(node->settings) && other_ms > until_ms)
+	if (own_count(group) && node->grants && other_ms > until_ms)
 		until_ms = other_ms;
 	other_ms = node->heard_ms + es_group_lease_max_ms(group) - group->lease_ms +
 		   es_grants_wait_ms(cap_ms(group));
@@ -180,8 +184,7 @@ void es_group_grants_in_force(struct es_group *group)
 	for (unsigned int i = 0; i < group->member_count; i++) {
 		const struct es_group_member *member = &group->member[i];
 
-		if (es_group_counts(member) && member->node >= 0 &&
-		    count_of(group->node[member->node].settings))
+		if (es_group_counts(member) && member->node >= 0 && group->node[member->node].grants)
 			es_grants_set_add(&group->known, (unsigned int)member->node);
 	}
 }

@@ -34,6 +34,8 @@ void es_group_doubt(struct es_group *group, uint64_t ms, uint64_t now_ms);
  * es_group_grants_in_force() - all have stopped, and nobody else may act.
  */
 void es_group_grants_round(struct es_group *group);
+/* es_group_grants_read() - a node's settings are new */
+void es_group_grants_read(struct es_group_node *node);
 void es_group_grants_begin(struct es_group *group, const uint8_t *is_in);
 void es_group_grants_in_force(struct es_group *group);
 

@@ -188,6 +188,7 @@ static void member_judge(struct es_group *group, struct es_group_member *member,
 	 */
 	if (node != &group->node[group->self])
 		memcpy(node->settings, member->hello.settings, sizeof(node->settings));
+	es_group_grants_read(node);
 }
 
 /*

@@ -118,6 +118,7 @@ void es_group_on_settings(struct es_group *group, const struct es_group_member *
 	node = &group->node[member->node];
 	memcpy(node->settings, payload, len);
 	node->settings[len] = 0;
+	es_group_grants_read(node);
 	group->settings_changed = 1;
 }
 

@@ -174,6 +174,9 @@ static void print_membership(struct json_object *membership)
 	       es_json_fraction(membership, "phase_s"));
 	if (es_json_is_true(membership, "silent"))
 		printf("SILENT    %s\n", es_json_string(membership, "why"));
+	else if (es_json_number(membership, "granted_ms"))
+		printf("lease     granted by the other nodes for %llu ms more\n",
+		       es_json_number(membership, "granted_ms"));
 }
 
 /* Loud, like a node that is silent: while it does not run, nobody serves these services here. */

@@ -42,7 +42,7 @@ static int setup(void **test_state)
 	m.group.phase = ES_GROUP_STABLE;
 	m.group.node[0].is_accepted = 1;
 	m.group.lease_ms = LEASE_MS;
-	strcpy(m.group.node[0].settings, "grants=3\n");
+	m.group.node[0].grants = 3;
 	es_grants_init(&m.group.grants, 0);
 	es_grants_start(&m.group.grants, 1, 0);
 	es_grants_begin(&m.group.grants, 1, &(struct es_grants_set){.word = {7}});

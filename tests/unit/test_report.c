@@ -274,6 +274,7 @@ static void test_membership(void **state)
 	(void)state;
 	group.node[0] = (struct es_group_node){.is_member = 1,
 					       .is_accepted = 1,
+					       .grants = 2,
 					       .state = ES_NODE_DRAINING,
 					       .since_ms = 400,
 					       .load = {.cpu = 250,
