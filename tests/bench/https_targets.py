@@ -204,7 +204,8 @@ class Targets(targets.Targets):
 
     def _configure(self, lab):
         """The rules, and on each node its own server's socket."""
-        rules = "".join(f'rule to-{node} {{ service = https  path = "/{node}/"  nodes = {node} }}\n' for node in self.names)
+        rules = "".join(f'rule to-{node} {{ service = https  path = "/{node}/"  nodes = {node} }}\n' for node in self.names
+                        if lab.options["settings"].get("https.inspect") != "never")
         for node in self.names:
             path = lab.config_of(node)
             with open(path, encoding="utf-8") as handle:
@@ -214,8 +215,11 @@ class Targets(targets.Targets):
             os.unlink(path)  # it is a name of all nodes' one file
             with open(path, "w", encoding="utf-8") as handle:
                 handle.write(text + rules)
-            wait_for(lambda node=node: not lab.node(node).exec(["earshot", "reload"], check=False).returncode, f"a reload of {node}",
-                     lab.options["timeout"])
+            def said(node=node):
+                done = lab.node(node).exec(["earshot", "reload"], check=False)
+                return done.stdout + done.stderr
+
+            wait_for(lambda said=said: said().startswith("reloaded"), f"a reload of {node}", lab.options["timeout"], said)
             os.kill(lab.pid(node, tls.NAME), signal.SIGHUP)
 
     def _proxies(self, lab):
