@@ -6,4 +6,4 @@ find_package(Threads REQUIRED)
 add_executable(earshot-https-load ${CMAKE_CURRENT_LIST_DIR}/https_load.c)
 target_link_libraries(earshot-https-load PRIVATE earshot_flags PkgConfig::LIBSSL Threads::Threads)
 
-earshot_pytest(lab.bench-https TIMEOUT 60 PROCESSORS 1 ARGUMENTS test_https_bench.py)
+earshot_pytest(lab.bench-https TIMEOUT 300 PROCESSORS 1 ARGUMENTS test_https_bench.py)

@@ -85,13 +85,7 @@ frontend web
 
 def make_docroot(directory):
     """/13k/0, /13k/1, ...: one file under many names, and /n1/, /any/ that are all of it."""
-    for name, size in SIZES.items():
-        os.makedirs(os.path.join(directory, name))
-        first = os.path.join(directory, name, "0")
-        with open(first, "wb") as handle:
-            handle.write(server.file_content(name, size))
-        for number in range(1, FILES):
-            os.link(first, os.path.join(directory, name, str(number)))
+    targets.make_docroot(directory, SIZES, FILES)
     for name in ("any", *(f"n{number}" for number in range(1, 10))):
         os.symlink(".", os.path.join(directory, name))
 

@@ -84,14 +84,14 @@ backend nodes
 """
 
 
-def make_docroot(directory):
+def make_docroot(directory, sizes=None, files=load.FILES):
     """Per size one file under many names (hard links: one copy in the page cache): /13k/0, /13k/1, ..."""
-    for name, size in SIZES.items():
+    for name, size in (sizes or SIZES).items():
         os.makedirs(os.path.join(directory, name))
         first = os.path.join(directory, name, "0")
         with open(first, "wb") as handle:
             handle.write(server.file_content(name, size))
-        for number in range(1, load.FILES):
+        for number in range(1, files):
             os.link(first, os.path.join(directory, name, str(number)))
 
 
