@@ -43,8 +43,9 @@ def control_path(namespace):
 
 
 def remove_files(namespace):
-    """The control socket's path, and beside it what the daemon has noted of sysctls, events and rollouts, which is that namespace's alone."""
-    for suffix in (".sock", ".sysctl", ".events", ".events.1", ".rollout"):
+    """The control socket's path, and beside it what is that namespace's alone: what the daemon has noted of sysctls, events and
+    rollouts, and what earshot-tls has counted."""
+    for suffix in (".sock", ".sysctl", ".events", ".events.1", ".rollout", ".tls"):
         path = control_path(namespace).removesuffix(".sock") + suffix
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)

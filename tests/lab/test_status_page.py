@@ -113,8 +113,10 @@ def test_history(lab):
     def given():
         return sum(sum(sum(counts) for counts in each["services"]["web"]["requests"].values()) for each in history(lab, "n2").values() if each)
     wait_for(lambda: given() == requests(cluster(lab, "n2")), "and with their services", 20, given)
-    shown = history(lab, "n3")  # which nobody has asked before
-    assert {each["step_s"] for each in shown.values()} == {5} and min(each["samples"] for each in shown.values()) > 0
+    # n3, which nobody has asked before; a node that began a moment later than the others has a sample a moment later.
+    wait_for(lambda: min(each["samples"] for each in history(lab, "n3").values()) > 0, "all nodes have samples", 10)
+    shown = history(lab, "n3")
+    assert {each["step_s"] for each in shown.values()} == {5}
     assert any(each.get("p99_us") for each in shown.values()) and all(0 <= each["age_s"] < 10 for each in shown.values())
     assert "history" not in lab.node("n1").ask({"command": "cluster"})["nodes"][0]  # only for who wants it
     assert lab.node("n1").ask({"command": "cluster", "history": True})["nodes"][0]["history"]["step_s"] == 5
