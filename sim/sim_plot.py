@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Draws what `earshot-sim run --json` or `earshot-sim sweep --json` printed, or a figure of tests/bench/papers_sim.py: JSON
-on stdin, the picture's path (.svg or .png) as the only argument."""
+"""Draws what `earshot-sim run --json` or `earshot-sim sweep --json` printed: JSON on stdin, the picture's path
+(.svg or .png) as the only argument."""
 import json
 import sys
 
@@ -64,33 +64,12 @@ def draw_run(pyplot, data, path):
     save(figure, path)
 
 
-def draw_papers(pyplot, data, path):
-    """One figure of a paper: lines over x, or groups of bars."""
-    figure, axes = pyplot.subplots(figsize=(6, 4))
-    if "lines" in data:
-        for marker, (label, points) in zip("o^sDv", data["lines"].items()):
-            axes.plot([x for x, _ in points], [y for _, y in points], marker=marker, label=label)
-        axes.set_xlabel(data["x"])
-    else:
-        groups = data["bars"]
-        labels = list(next(iter(groups.values())))
-        for i, label in enumerate(labels):
-            axes.bar([g + (i - len(labels) / 2) / (len(labels) + 1) for g in range(len(groups))],
-                     [values[label] for values in groups.values()], 1 / (len(labels) + 1), label=label)
-        axes.set_xticks(range(len(groups)), [f"{name} per connection" for name in groups])
-    axes.set_ylabel("requests/s")
-    axes.set_ylim(bottom=0)
-    axes.set_title(data["title"])
-    axes.legend()
-    save(figure, path)
-
-
 def main():
     if len(sys.argv) != 2 or not sys.argv[1].endswith((".svg", ".png")):
         sys.exit("sim_plot: the picture's name must end in .svg or .png")
     data = json.load(sys.stdin)
     pyplot = load_pyplot()
-    draw = {"sweep": draw_sweep, "run": draw_run, "papers": draw_papers}[data["command"]]
+    draw = {"sweep": draw_sweep, "run": draw_run}[data["command"]]
     try:
         draw(pyplot, data, sys.argv[1])
     except OSError as error:

@@ -10,6 +10,10 @@ import statistics
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+# pylint: disable=wrong-import-position
+import chart  # noqa: E402
+
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 SIM = os.path.join(os.environ.get("EARSHOT_BUILD", os.path.join(TOP, "build")), "bin/earshot-sim")
 
@@ -94,9 +98,15 @@ def row(figure, statement, theirs, ours, agrees):
     return {"figure": figure, "statement": statement, "paper": theirs, "ours": ours, "agrees": bool(agrees)}
 
 
-def curve(bench, policies, points):
-    """For plots: {label: [[x, throughput], ...]}"""
-    return {label: [[x, bench.get(policy, settings)] for x, settings in points] for label, policy in policies.items()}
+def drawing(title, x, y, series):
+    return chart.make(f"{title}, simulated", x, y, {name: [round(value, 1) for value in values] for name, values in series.items()},
+                      "tests/bench/papers_sim.py")
+
+
+def curve(bench, title, label, policies, points):
+    """A chart of throughput over points [(x, settings)]."""
+    return drawing(title, (label, [x for x, _ in points]), "requests/s",
+                   {name: [bench.get(policy, settings) for _, settings in points] for name, policy in policies.items()})
 
 
 LVS_POLICIES = {"WLC": "wlc", "CAWLL": "cawll", "LARD/R": "lard-r", "xLARD/R": "xlard-r"}
@@ -110,27 +120,28 @@ def fig17(bench):
     return [
         row("LVS-CAD 17", "xLARD/R over WLC, 2..8 nodes", "+58.7 .. +156.5%", percent(*best), min(best) > 0),
         row("LVS-CAD 17", "CAWLL over WLC, 2..8 nodes", "below", percent(*cawll), no_better(cawll)),
-    ], {"LVS-CAD Fig. 17": {"x": "back-ends", "lines": curve(bench, LVS_POLICIES, points)}}
+    ], {"lvs-cad-17": curve(bench, "LVS-CAD Fig. 17", "back-ends", LVS_POLICIES, points)}
 
 
 def fig18(bench):
-    rows, plots = [], {}
+    rows, over = [], {}
     gains = {"xlard-r": [], "lard-r": [], "cawll": []}
     wins = []
+    rates = (0.2, 0.4, 0.6, 0.8)
     for part, share in zip("abcd", (0.1, 0.2, 0.3, 0.4)):
-        points = [(rate, {**LVS_CAD, "nodes": 8, "hot-share": share, "hot-rate": rate}) for rate in (0.2, 0.4, 0.6, 0.8)]
+        points = [{**LVS_CAD, "nodes": 8, "hot-share": share, "hot-rate": rate} for rate in rates]
         for policy, gain in gains.items():
-            gain += [bench.gain(policy, "wlc", s) for _, s in points]
-        wins += [bench.gain("xlard-r", "lard-r", s) for _, s in points]
-        plots[f"LVS-CAD Fig. 18 ({part}): {share:.0%} hot"] = {"x": "click-through rate",
-                                                             "lines": curve(bench, LVS_POLICIES, points)}
+            gain += [bench.gain(policy, "wlc", settings) for settings in points]
+        wins += [bench.gain("xlard-r", "lard-r", settings) for settings in points]
+        over[f"({part}) {share:.0%} of the pages are hot"] = gains["xlard-r"][-len(points):]
     rows.append(row("LVS-CAD 18", "xLARD/R over WLC", "+14.4 .. +64.3%", percent(*gains["xlard-r"]),
                     no_worse(gains["xlard-r"])))
     rows.append(row("LVS-CAD 18", "LARD/R over WLC", "+8.0 .. +59.0%", percent(*gains["lard-r"]),
                     no_worse(gains["lard-r"])))
     rows.append(row("LVS-CAD 18", "CAWLL over WLC", "below", percent(*gains["cawll"]), no_better(gains["cawll"])))
     rows.append(row("LVS-CAD 18", "xLARD/R over LARD/R", "best under all rates", percent(*wins), no_worse(wins)))
-    return rows, plots
+    return rows, {"lvs-cad-18": drawing("LVS-CAD Fig. 18, xLARD/R over WLC", ("click-through rate of the hot pages, %",
+                                                                          [round(100 * rate) for rate in rates]), "gain, %", over)}
 
 
 def fig19(bench):
@@ -145,8 +156,8 @@ def fig19(bench):
         row("LVS-CAD 19", "CAHRD over the best other", "best", percent(*best), no_worse(best)),
         row("LVS-CAD 19", "xLARD/R over CAWLL, 10..40% dynamic", "above up to 30%, then below",
             " ".join(f"{g:+.1f}%" for g in cross), cross[0] > 0 > cross[-1]),
-    ], {"LVS-CAD Fig. 19": {"x": "share of dynamic requests",
-                            "lines": curve(bench, {**LVS_POLICIES, "CAHRD": "cahrd"}, points)}}
+    ], {"lvs-cad-19": curve(bench, "LVS-CAD Fig. 19", "dynamic requests, %", {**LVS_POLICIES, "CAHRD": "cahrd"},
+                            [(round(100 * share), settings) for share, settings in points])}
 
 
 def hylard_fig3(bench):
@@ -158,34 +169,33 @@ def hylard_fig3(bench):
         row("HyLARD 3", "500 KB over 0 (LARD) and over all files (LARD/R)", "better than both",
             percent(100 * (rps[500] / rps[0] - 1), 100 * (rps[500] / rps[5000] - 1)),
             rps[500] > max(rps[0], rps[5000])),
-    ], {"HyLARD Fig. 3": {"x": "threshold (KB)", "lines": {"HyLARD": [[v, rps[v]] for v in values if v <= 1000]}}}
-
-
-HYLARD_POLICIES = {"WRR": "wrr", "WLC": "wlc", "LARD": PAPER_LARD, "LARD/R": PAPER_LARD_R, "HyLARD": "hylard"}
+    ], {"hylard-3": drawing("HyLARD Fig. 3", ("threshold, KB", values[:-1]), "requests/s", {"HyLARD": [rps[v] for v in values[:-1]]})}
 
 
 def hylard_fig4to6(bench):
     theirs = {
-        1: ("HyLARD 4", {"wrr": "+153.7%", "lard": "+61.5%", "lard_r": "+10.1%"}),
-        10: ("HyLARD 5", {"wrr": "+84.5%", "lard_r": "+16.9%"}),
-        20: ("HyLARD 6", {"lard_r": "+16.7%"}),
+        1: ("HyLARD 4", {"WRR": 153.7, "LARD": 61.5, "LARD/R": 10.1}),
+        10: ("HyLARD 5", {"WRR": 84.5, "LARD/R": 16.9}),
+        20: ("HyLARD 6", {"LARD/R": 16.7}),
     }
-    others = {"wrr": ("WRR", "wrr"), "lard": ("LARD", PAPER_LARD), "lard_r": ("LARD/R", PAPER_LARD_R)}
-    rows, bars = [], {}
+    others = {"WRR": "wrr", "LARD": PAPER_LARD, "LARD/R": PAPER_LARD_R}
+    rows, words, bars = [], [], {"ours": [], "paper": []}
     for per_connection, (figure, statements) in theirs.items():
         settings = {**HYLARD, "requests-per-connection": per_connection}
-        for key, paper in statements.items():
-            label, policy = others[key]
-            gain = bench.gain("hylard", policy, settings)
-            rows.append(row(figure, f"HyLARD over {label}, {per_connection} requests per connection", paper,
+        for other, paper in statements.items():
+            gain = bench.gain("hylard", others[other], settings)
+            rows.append(row(figure, f"HyLARD over {other}, {per_connection} requests per connection", percent(paper),
                             percent(gain), gain > 0))
+            words.append(f"{figure[-1]}: {other}")
+            bars["ours"].append(gain)
+            bars["paper"].append(paper)
         gain = bench.gain("lard-r", "wrr", settings)
         rows.append(row(figure, f"(LARD/R as Pai et al. have it over WRR, {per_connection} per connection)", "-",
                         percent(gain), gain > 0))
-        bars[f"Fig. {figure[-1]}: {per_connection}"] = {k: bench.get(p, settings) for k, p in HYLARD_POLICIES.items()}
     gain = bench.gain("wrr", PAPER_LARD, {**HYLARD, "requests-per-connection": 20})
     rows.append(row("HyLARD 6", "WRR over LARD, 20 requests per connection", "similar", percent(gain), abs(gain) < 15))
-    return rows, {"HyLARD Figs. 4 to 6": {"bars": bars}}
+    return rows, {"hylard-4-6": drawing("HyLARD Figs. 4 to 6: HyLARD over the others\n1, 10 and 20 requests per connection",
+                                        ("figure: over", words), "gain, %", bars)}
 
 
 def hylard_fig7(bench):
@@ -207,7 +217,7 @@ def hylard_fig7(bench):
             percent(change(wlc, 0, 2) - change(hylard, 0, 2)), change(wlc, 0, 2) > change(hylard, 0, 2)),
         row("HyLARD 7", "HyLARD over WLC, all", "better",
             percent(*[100 * (a / b - 1) for a, b in zip(hylard, wlc)]), all(a > b for a, b in zip(hylard, wlc))),
-    ], {"HyLARD Fig. 7": {"x": "requests per connection", "lines": curve(bench, {"WLC": "wlc", "HyLARD": "hylard"}, points)}}
+    ], {"hylard-7": curve(bench, "HyLARD Fig. 7", "requests per connection", {"WLC": "wlc", "HyLARD": "hylard"}, points)}
 
 
 def hylard_table2(bench):
@@ -242,16 +252,16 @@ class Dry:
 
 def run(args):
     bench = Bench(args)
-    rows, plots = [], {}
+    rows, charts = [], {}
     for experiment in EXPERIMENTS:
         experiment(Dry(bench))
     for experiment in EXPERIMENTS:
         more, drawn = experiment(bench)
         rows += more
-        plots.update(drawn)
+        charts.update(drawn)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
-    return {"command": "papers", "seeds": len(bench.seeds), "rows": rows, "plots": plots}
+    return {"command": "papers", "seeds": len(bench.seeds), "rows": rows, "charts": charts}
 
 
 def print_table(rows):
@@ -263,33 +273,19 @@ def print_table(rows):
     print(f"\n{sum(r['agrees'] for r in rows)} of {len(rows)} agree in direction; docs/papers.md says why others do not")
 
 
-def draw(data, directory):
-    plot = os.path.join(TOP, "sim/sim_plot.py")
-    os.makedirs(directory, exist_ok=True)
-    for title, content in data["plots"].items():
-        name = "".join(c if c.isalnum() else "-" for c in title.lower()).strip("-")
-        done = subprocess.run(["/usr/bin/python3", plot, os.path.join(directory, f"{name}.svg")],
-                              input=json.dumps({"command": "papers", "title": title, **content}), text=True, check=False)
-        if done.returncode:
-            sys.exit("papers_sim: not drawn")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", metavar="FILE", help="write all to FILE, for ./dev bench plots --take FILE too")
     parser.add_argument("--fast", action="store_true", help="one seed and shorter runs: half a minute instead of minutes")
     parser.add_argument("--jobs", type=int, default=2, help="simulations at a time (default 2)")
-    parser.add_argument("--plots", metavar="DIR", help="draw the figures there (needs python3-matplotlib)")
     args = parser.parse_args()
     if not os.access(SIM, os.X_OK):
         sys.exit(f"papers_sim: {SIM} is not built: ./dev build")
     data = run(args)
-    if args.plots:
-        draw(data, args.plots)
     if args.json:
-        print(json.dumps(data, indent=2))
-    else:
-        print_table(data["rows"])
+        with open(args.json, "w", encoding="utf-8") as handle:
+            handle.write(json.dumps(data, indent=1) + "\n")
+    print_table(data["rows"])
 
 
 if __name__ == "__main__":

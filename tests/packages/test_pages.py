@@ -399,15 +399,16 @@ def links_of(text):
 
 
 def test_links_between_installed_pages(tmp_path):
-    """Pages that the packages install link to others that they install, or by ../ to the source."""
+    """Pages that the packages install link to others, and show plots, that they install, or link by ../ to the source."""
     build = os.path.dirname(BIN)
     subprocess.run(["cmake", "-P", os.path.join(build, "docs", "cmake_install.cmake")], check=True, capture_output=True,
                    env={**os.environ, "DESTDIR": str(tmp_path)})
     pages = {path.name: path for path in tmp_path.glob("**/doc/**/*.md")}
+    there = {*pages, *(f"plots/{path.name}" for path in tmp_path.glob("**/doc/**/plots/*.svg"))}
     links = [(name, link) for name, path in sorted(pages.items()) for link in links_of(path.read_text(encoding="utf-8"))
              if not link.startswith(("../", "#"))]
     assert len(pages) > 20 and len(links) > 50
-    assert [f"{name}: {link}" for name, link in links if link.partition("#")[0] not in pages] == []
+    assert [f"{name}: {link}" for name, link in links if link.partition("#")[0] not in there] == []
 
 
 def test_links_between_pages():
