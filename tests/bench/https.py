@@ -27,7 +27,8 @@ SHAPES = {"grid": {"modes": targets.DEFAULT_MODES, "sizes": SIZES, "clients": 64
 
 @dataclass
 class Workload:
-    """earshot-https-load, and what it is told. `nodes`: names of targets that requests are for (https_targets.py)."""
+    """earshot-https-load, and what it is told. `nodes`: names of targets that requests are for (https_targets.py). Without `ca` it is
+    HTTP."""
 
     name: str
     way: str
@@ -38,11 +39,11 @@ class Workload:
     only: tuple = ()  # Earshot's modes that it is for
 
     def takes(self, mode):
-        return mode not in targets.EARSHOT or mode in self.only
+        return not mode.startswith("earshot") or mode in self.only
 
     def run(self, lab, url, size, seconds, connections):
         """One run; its figures, CPU time in "client_cpu_s", and the sum of its errors in "errors"."""
-        command = [daemon.binary("earshot-https-load"), "--to", url, "--ca", self.ca, "--suite", self.suite, "--mode", self.way,
+        command = [daemon.binary("earshot-https-load"), "--to", url, *(("--ca", self.ca, "--suite", self.suite) if self.ca else ()), "--mode", self.way,
                    "--share", self.share, "--nodes", ",".join(self.nodes), "--sizes", f"{size}={targets.SIZES[size]}",
                    "--files", str(targets.FILES), "--seconds", str(seconds), "--connections", str(connections)]
         child = lab.client.popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -141,15 +142,20 @@ def gains(rows, arguments):
     lines = ["| body | " + " | ".join(f"{mode}, req/s (CPU us)" for mode in arguments.modes) + " | gain over the better proxy, % | CPU us saved, % |",
              "|---|" + "---|" * (len(arguments.modes) + 2)]
     for (size, _), by_mode in per_row(rows, arguments.cells):
-        proxies = [by_mode[mode] for mode in targets.PROXIES if mode in by_mode]
-        ours = by_mode.get("earshot")
-        gain = saved = ""
-        if proxies and ours:
-            gain = f"{100 * ours['requests_per_s'] / max(row['requests_per_s'] for row in proxies) - 100:+.0f}"
-            saved = f"{100 - 100 * ours['own_us'] / min(row['own_us'] for row in proxies):.0f}"
+        gain, saved = (f"{value:{form}}" if value is not None else "" for value, form in zip(gain_of(by_mode), ("+.0f", ".0f")))
         shown = [f"{by_mode[mode]['requests_per_s']:,.0f} ({by_mode[mode]['own_us']:.0f})" if mode in by_mode else "" for mode in arguments.modes]
         lines.append(f"| {size} | " + " | ".join(shown) + f" | {gain} | {saved} |")
     return lines
+
+
+def gain_of(by_mode):
+    """(requests/s that Earshot has more than the better proxy, CPU time that it saves of the cheaper one's), percent; None: not run."""
+    proxies = [by_mode[mode] for mode in targets.PROXIES if mode in by_mode]
+    ours = by_mode.get("earshot") or next((row for mode, row in by_mode.items() if mode.startswith("earshot")), None)
+    if not proxies or not ours:
+        return None, None
+    return (100 * ours["requests_per_s"] / max(row["requests_per_s"] for row in proxies) - 100,
+            100 - 100 * ours["own_us"] / min(row["own_us"] for row in proxies))
 
 
 def moved(rows, done):

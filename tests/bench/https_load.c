@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The load generator of ./dev bench https: connections that ask again and again, in a closed loop, and what
- * it took them. wrk can neither make a full handshake each time nor say which node each request of a
+ * The load generator of ./dev bench https and xo: connections that ask again and again, in a closed loop, and
+ * what it took them. wrk can neither make a full handshake each time nor say which node each request of a
  * connection is for; ab resumes nothing, and h2load neither.
  *
  * The n-th request of a connection is for /NODE/SIZE/NUMBER: another node than the one before with
  * probability --share, the next one in turn with --share turn; size and number at random. Each thread has
- * connections, an SSL_CTX and an epoll of its own. Prints one JSON object.
+ * connections, an SSL_CTX and an epoll of its own. Without --ca it is HTTP that they speak. Prints one JSON
+ * object.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -67,6 +68,7 @@ struct thread;
 
 /**
  * struct connection
+ * @ssl: NULL without TLS
  * @session: the last one that was given to it
  * @left: bytes of the body; @has_head: whether that is known
  */
@@ -151,17 +153,11 @@ static int on_session(SSL *ssl, SSL_SESSION *session)
 }
 
 /* Returns 0 or -1. */
-static int call(struct connection *c)
+static int secure(struct connection *c)
 {
-	struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = c};
-	int one = 1;
-
-	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	c->ssl = SSL_new(c->thread->ctx);
-	c->is_shaken = 0;
-	if (c->fd < 0 || !c->ssl)
+	if (!c->ssl)
 		return -1;
-	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	SSL_set_app_data(c->ssl, c);
 	SSL_set_connect_state(c->ssl);
 	if (!SSL_set_fd(c->ssl, c->fd) || !SSL_set_tlsext_host_name(c->ssl, opt.name) ||
@@ -169,6 +165,20 @@ static int call(struct connection *c)
 		return -1;
 	if (opt.mode == RESUME && c->session)
 		SSL_set_session(c->ssl, c->session);
+	return 0;
+}
+
+/* Returns 0 or -1. */
+static int call(struct connection *c)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = c};
+	int one = 1;
+
+	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	c->is_shaken = !opt.ca;
+	if (c->fd < 0 || (opt.ca && secure(c)))
+		return -1;
+	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(c->fd, (const struct sockaddr *)&opt.to, sizeof(opt.to)) && errno != EINPROGRESS)
 		return -1;
 	return epoll_ctl(c->thread->epoll, EPOLL_CTL_ADD, c->fd, &event);
@@ -220,7 +230,8 @@ static void done(struct connection *c)
 		prepare(c);
 		return;
 	}
-	SSL_shutdown(c->ssl);
+	if (c->ssl)
+		SSL_shutdown(c->ssl);
 	hang_up(c);
 	begin(c);
 }
@@ -267,8 +278,11 @@ static int take(struct connection *c, const char *text, size_t len)
 
 static int waits(const struct connection *c, int rc)
 {
-	int why = SSL_get_error(c->ssl, rc);
+	int why;
 
+	if (!c->ssl)
+		return rc < 0 && errno == EAGAIN;
+	why = SSL_get_error(c->ssl, rc);
 	return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE;
 }
 
@@ -293,9 +307,10 @@ static int shake(struct connection *c)
 
 static int ask(struct connection *c)
 {
-	int rc = SSL_write(c->ssl, c->request, (int)c->request_len);
+	int rc = c->ssl ? SSL_write(c->ssl, c->request, (int)c->request_len)
+			: (int)send(c->fd, c->request, c->request_len, MSG_NOSIGNAL);
 
-	if (rc > 0) {
+	if (rc == (int)c->request_len) {
 		c->request_sent = c->request_len;
 		return 1;
 	}
@@ -307,7 +322,8 @@ static int ask(struct connection *c)
 static int hear(struct connection *c)
 {
 	char text[TEXT_MAX];
-	int rc = SSL_read(c->ssl, text, sizeof(text)), is_whole;
+	int rc = c->ssl ? SSL_read(c->ssl, text, sizeof(text)) : (int)recv(c->fd, text, sizeof(text), 0);
+	int is_whole;
 
 	if (rc <= 0) {
 		if (!waits(c, rc))
@@ -399,7 +415,7 @@ static void thread_init(struct thread *t, unsigned int number)
 	SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(t->ctx, on_session);
 	SSL_CTX_set_mode(t->ctx, SSL_MODE_RELEASE_BUFFERS);
-	if (SSL_CTX_load_verify_locations(t->ctx, opt.ca, NULL) != 1 ||
+	if ((opt.ca && SSL_CTX_load_verify_locations(t->ctx, opt.ca, NULL) != 1) ||
 	    SSL_CTX_set_min_proto_version(t->ctx, TLS1_3_VERSION) != 1 ||
 	    SSL_CTX_set_ciphersuites(t->ctx, opt.suite) != 1)
 		refuse("--ca or --suite: not taken");
@@ -556,9 +572,9 @@ static void parse(int argc, char **argv)
 		default:
 			refuse("an option that is not known");
 		}
-	if (!opt.to.sin_port || !opt.ca || !opt.nodes || !opt.sizes || !opt.files || !opt.threads ||
+	if (!opt.to.sin_port || !opt.nodes || !opt.sizes || !opt.files || !opt.threads ||
 	    opt.connections < opt.threads)
-		refuse("--to, --ca, --nodes and --sizes are needed, and a connection for each thread");
+		refuse("--to, --nodes and --sizes are needed, and a connection for each thread");
 }
 
 int main(int argc, char **argv)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ./dev bench https measures: the modes, and the labs, servers and proxies behind them.
+"""What ./dev bench https measures: the modes, and the labs, servers and proxies behind them. xo_targets.py has the same without TLS.
 
     plain lab    client -- brpub -- n1... (nginx: TLS and plain) and one more, with haproxy and nginx as proxies that end TLS
     earshot labs client -- brpub -- n1... (nginx, earshot-tls, earshotd), one lab for each configuration
 
 All have the same certificate and the same files, and nginx with one worker behind them. A target's path begins with the node
-that it is for: Earshot has a rule for each, and the proxies as well. /any/ is for any node.
+that it is for: Earshot has a rule for each, and the proxies as well. /any/ is for any node, and in /content/ the rest of the path
+says which.
 """
 import os
 import shutil
@@ -22,6 +23,7 @@ SIZES = {**targets.SIZES, "4k": 4 << 10, "16k": 16 << 10, "64k": 64 << 10, "256k
 FILES = 32  # of each size: names of one file
 TRIES = 5
 PORTS = {"haproxy": 8001, "nginx-proxy": 8002}
+PLAIN_PORTS = {"haproxy": 8003, "nginx-proxy": 8004}
 EVERY = {"https.inspect": "every"}
 EARSHOT = {
     "earshot": {"policy": "wrr", "settings": EVERY},
@@ -51,6 +53,7 @@ _PROXY = """\
 {upstreams}
     server {{
         listen {port} ssl backlog=4096 reuseport;
+        listen {plain} backlog=4096 reuseport;
 {tls}
         proxy_http_version 1.1;
         proxy_set_header Connection "";
@@ -59,7 +62,7 @@ _PROXY = """\
     }}"""
 _UPSTREAM = """\
     upstream {name} {{
-{servers}
+{choice}{servers}
         keepalive 128;
         keepalive_requests 100000000;
     }}"""
@@ -77,6 +80,7 @@ defaults
     http-reuse always
 frontend web
     bind :{port} ssl crt {place}/both.pem
+    bind :{plain}
 {uses}
     default_backend any
 {backends}
@@ -84,14 +88,16 @@ frontend web
 
 
 def make_docroot(directory):
-    """/13k/0, /13k/1, ...: one file under many names, and /n1/, /any/ that are all of it."""
+    """/13k/0, /13k/1, ...: one file under many names, and /n1/, /any/, /content/ that are all of it."""
     targets.make_docroot(directory, SIZES, FILES)
-    for name in ("any", *(f"n{number}" for number in range(1, 10))):
+    for name in ("any", "content", *(f"n{number}" for number in range(1, 10))):
         os.symlink(".", os.path.join(directory, name))
 
 
 class Targets(targets.Targets):
     """Brings up what a mode needs when it is first asked for; `stack` takes it down."""
+
+    scheme = "https"
 
     def __init__(self, stack, docroot, nodes=targets.NODES):
         super().__init__(stack, docroot)
@@ -124,7 +130,7 @@ class Targets(targets.Targets):
         address, _, port = self.url(mode).rpartition(":")
         done = subprocess.run(
             [*self.lab(mode).client.argv(["curl"]), "-sS", "--max-time", "30", "--cacert", f"{self.place}/ca.pem", "--tlsv1.3",
-             "--resolve", f"{NAME}:{port}:{address}", "-w", "\n%{http_code} %header{x-node}", f"https://{NAME}:{port}{path}"],
+             "--resolve", f"{NAME}:{port}:{address}", "-w", "\n%{http_code} %header{x-node}", f"{self.scheme}://{NAME}:{port}{path}"],
             capture_output=True, check=False)
         body, _, told = done.stdout.rpartition(b"\n")
         if done.returncode:
@@ -135,13 +141,13 @@ class Targets(targets.Targets):
     def check(self, mode):
         """Each target is the right file, and comes from its node; a connection may stay where it is once in a while."""
         for size, length in SIZES.items():
-            for place in ("any", *self.names):
+            for place in ("any", "content", *self.names):
                 path = f"/{place}/{size}/0"
                 for _ in range(TRIES):
                     status, node, body = self.fetch(mode, path)
                     if status != 200 or body != server.file_content(size, length):
                         raise LabError(f"{mode}: {path}: status {status}, {len(body)} bytes, not the file")
-                    if node == place or place == "any" or mode in ("direct", "earshot-never"):
+                    if node == place or place not in self.names or mode in ("direct", "earshot-never"):
                         break
                 else:
                     raise LabError(f"{mode}: {path} was served by {node}, {TRIES} times")
@@ -196,10 +202,20 @@ class Targets(targets.Targets):
                        "        listen 127.0.0.1:8080 backlog=4096;\n        listen 80;")
         self._nginx(lab, node, "server", 1, _SERVER.format(docroot=self.docroot, node=node, listens=listens))
 
+    def _rules(self, service):
+        return "".join(f'rule to-{node} {{ service = {service}  path = "/{node}/"  nodes = {node} }}\n' for node in self.names)
+
+    @staticmethod
+    def _reload(lab, node):
+        def said():
+            done = lab.node(node).exec(["earshot", "reload"], check=False)
+            return done.stdout + done.stderr
+
+        wait_for(lambda: said().startswith("reloaded"), f"a reload of {node}", lab.options["timeout"], said)
+
     def _configure(self, lab):
         """The rules, and on each node its own server's socket."""
-        rules = "".join(f'rule to-{node} {{ service = https  path = "/{node}/"  nodes = {node} }}\n' for node in self.names
-                        if lab.options["settings"].get("https.inspect") != "never")
+        rules = self._rules("https") if lab.options["settings"].get("https.inspect") != "never" else ""
         for node in self.names:
             path = lab.config_of(node)
             with open(path, encoding="utf-8") as handle:
@@ -209,31 +225,28 @@ class Targets(targets.Targets):
             os.unlink(path)  # it is a name of all nodes' one file
             with open(path, "w", encoding="utf-8") as handle:
                 handle.write(text + rules)
-            def said(node=node):
-                done = lab.node(node).exec(["earshot", "reload"], check=False)
-                return done.stdout + done.stderr
-
-            wait_for(lambda said=said: said().startswith("reloaded"), f"a reload of {node}", lab.options["timeout"], said)
+            self._reload(lab, node)
             os.kill(lab.pid(node, tls.NAME), signal.SIGHUP)
 
     def _proxies(self, lab):
-        """Each path's node, as Earshot's rules have it; the others in turn."""
-        places = {"any": self.names, **{node: [node] for node in self.names}}
+        """Each path's node, as Earshot's rules have it; the others in turn, or by content."""
+        places = {"any": self.names, "content": self.names, **{node: [node] for node in self.names}}
         addresses = {node: lab.node(node).cluster_address for node in self.names}
-        upstreams = "\n".join(_UPSTREAM.format(name=name, servers="\n".join(f"        server {addresses[node]}:80;" for node in nodes))
-                              for name, nodes in places.items())
+        choices = {"content": "        hash $request_uri consistent;\n"}
+        upstreams = "\n".join(_UPSTREAM.format(name=name, choice=choices.get(name, ""), servers="\n".join(
+            f"        server {addresses[node]}:80;" for node in nodes)) for name, nodes in places.items())
         locations = "\n".join(f"        location {'/' if name == 'any' else f'/{name}/'} {{ proxy_pass http://{name}; }}" for name in places)
         self._nginx(lab, self.proxy, "proxy", 2, _PROXY.format(
-            port=PORTS["nginx-proxy"], tls=_TLS.format(place=self.place), upstreams=upstreams, locations=locations))
+            port=PORTS["nginx-proxy"], plain=PLAIN_PORTS["nginx-proxy"], tls=_TLS.format(place=self.place), upstreams=upstreams, locations=locations))
         haproxy = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
         if not haproxy:
             raise LabError("haproxy is not installed: apt-get install haproxy")
-        uses = "\n".join(f"    use_backend {node} if {{ path_beg /{node}/ }}" for node in self.names)
-        backends = "\n".join("\n".join([f"backend {name}", "    balance roundrobin",
+        uses = "\n".join(f"    use_backend {name} if {{ path_beg /{name}/ }}" for name in places if name != "any")
+        backends = "\n".join("\n".join([f"backend {name}", f"    balance {'uri' if name == 'content' else 'roundrobin'}",
                                         *(f"    server {node} {addresses[node]}:80" for node in nodes)])
                              for name, nodes in places.items())
         directory = lab.node_directory(self.proxy)
         config = os.path.join(directory, "haproxy.cfg")
         with open(config, "w", encoding="utf-8") as handle:
-            handle.write(_HAPROXY.format(port=PORTS["haproxy"], place=self.place, uses=uses, backends=backends))
+            handle.write(_HAPROXY.format(port=PORTS["haproxy"], plain=PLAIN_PORTS["haproxy"], place=self.place, uses=uses, backends=backends))
         self._start(lab, self.proxy, [haproxy, "-db", "-f", config], os.path.join(directory, "haproxy.log"))

@@ -67,10 +67,10 @@ def moved(rows, done):
     """What Earshot counted: the share of the later requests that moved their connection; "-" if it counted none."""
     lines = []
     for row in rows:
-        if row["mode"] not in targets.EARSHOT:
-            continue
         counted = [run["counters"] for run in done if (run["size"], run["connection"], run["mode"]) ==
                    (row["size"], row["connection"], row["mode"])]
+        if not any(counted):
+            continue  # a mode without Earshot
         owned = sum(counters.get("inspect_owned", 0) for counters in counted)
         moves = sum(counters.get("inspect_moved", 0) for counters in counted)
         share = f"{moves / owned:.1%}" if owned else "-"

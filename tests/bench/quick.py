@@ -130,7 +130,7 @@ def main():
     with runs.world() as world:
         if arguments.profile:
             return 0 if profile(world, arguments) else 1
-        return runs.report(world, arguments)
+        return runs.report(world, arguments, charts=lambda rows: runs.cost_chart("quick", rows))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 
+import chart
 import cpu
 import targets
 from earshotlab import LabError
@@ -208,8 +209,20 @@ def world(which=targets, **options):
         yield which.Targets(stack, docroot, **options)
 
 
-def report(here, arguments, remarks=None):
-    """Measure the cells, print the table and `remarks(rows, runs)`, write the JSON file; the exit status."""
+def cost_chart(name, rows):
+    """The CPU time of each mode beside that of one server directly; {} if that was not measured, or nothing beside it."""
+    cells = list(dict.fromkeys((row["size"], row["connection"]) for row in rows))
+    found = {(row["size"], row["connection"], row["mode"]): row["own_to_direct"] for row in rows}
+    modes = [mode for mode in dict.fromkeys(row["mode"] for row in rows) if mode != "direct"]
+    series = {mode: [found.get((*cell, mode)) for cell in cells] for mode in modes}
+    if not any(value for values in series.values() for value in values):
+        return {}
+    return {f"{name}-cost": chart.make("CPU time of a request, of all processes", ("body, connection", [", ".join(cell) for cell in cells]),
+                                       "one server asked directly = 1", series, f"./dev bench {name}")}
+
+
+def report(here, arguments, remarks=None, charts=None):
+    """Measure the cells, print the table and `remarks(rows, runs)`, write the JSON file, with `charts(rows)`; the exit status."""
     started = time.time()
     for mode in arguments.modes:
         here.check(mode)
@@ -220,7 +233,7 @@ def report(here, arguments, remarks=None):
         with open(arguments.json, "w", encoding="utf-8") as handle:
             json.dump({"started": int(started), "kernel": os.uname().release, "cpus": os.cpu_count(),
                        "seconds": arguments.seconds, "rounds": arguments.rounds, "clients": arguments.clients,
-                       "summary": rows, "runs": done}, handle, indent=1)
+                       "summary": rows, "runs": done, "charts": charts(rows) if charts else {}}, handle, indent=1)
             handle.write("\n")
     return 1 if any(run["failed"] for run in done) else 0
 

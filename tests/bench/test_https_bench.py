@@ -39,18 +39,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Its sockets speak TLS. What a client breaks off is no news."""
+    """Its sockets speak TLS, or without a place of certificates HTTP. What a client breaks off is no news."""
 
     daemon_threads = True
 
     def __init__(self, place, tickets):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.how = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.how.load_cert_chain(f"{place}/www.pem", f"{place}/www.key")
-        self.how.num_tickets = tickets
+        self.how = None
+        if place:
+            self.how = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.how.load_cert_chain(f"{place}/www.pem", f"{place}/www.key")
+            self.how.num_tickets = tickets
 
     def finish_request(self, request, client_address):
-        with contextlib.suppress(OSError), self.how.wrap_socket(request, server_side=True) as wrapped:
+        with contextlib.suppress(OSError), self.how.wrap_socket(request, server_side=True) if self.how else request as wrapped:
             self.RequestHandlerClass(wrapped, client_address, self)
 
     def handle_error(self, *_):
@@ -65,14 +67,14 @@ def _place(tmp_path_factory):
 
 
 def measured(place, way, nodes="n1,n2,n3", share="turn", tickets=2, size=len(BODY)):
-    """What the load generator says after a second."""
+    """What the load generator says after a second; without a @place of HTTP."""
     Handler.seen.clear()
     with Server(place, tickets) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         done = subprocess.run(
-            [daemon.binary("earshot-https-load"), "--to", f"127.0.0.1:{server.server_port}", "--ca", f"{place}/ca.pem", "--mode", way,
-             "--nodes", nodes, "--share", share, "--sizes", f"1k={size}", "--files", "3", "--seconds", "1", "--connections", "2",
-             "--threads", "1"], capture_output=True, text=True, timeout=30, check=True)
+            [daemon.binary("earshot-https-load"), "--to", f"127.0.0.1:{server.server_port}", "--mode", way,
+             *(("--ca", f"{place}/ca.pem") if place else ()), "--nodes", nodes, "--share", share, "--sizes", f"1k={size}",
+             "--files", "3", "--seconds", "1", "--connections", "2", "--threads", "1"], capture_output=True, text=True, timeout=30, check=True)
         server.shutdown()
     result = json.loads(done.stdout)
     result["errors"] = {kind: result[kind] for kind in https.ERRORS if result[kind]}
@@ -91,6 +93,21 @@ def test_requests(place, way):
     else:
         assert result["handshakes"] >= result["requests"]
     assert result["resumed"] == (result["handshakes"] - 2 if way == "resume" else 0)
+
+
+@pytest.mark.parametrize("way", ["keep-alive", "full"])
+def test_requests_without_tls(way):
+    result = measured(None, way)
+    assert result["requests"] > 5 and not result["errors"] and not result["handshakes"]
+    assert result["bytes"] == result["requests"] * len(BODY)
+    nodes = [path.split("/")[1] for path in Handler.seen]
+    assert all(nodes.count(node) > len(nodes) / 6 for node in ("n1", "n2", "n3"))
+
+
+@pytest.mark.parametrize("nodes, error", [("no", "status"), ("wrong", "status"), ("short", "read")])
+def test_errors_without_tls(nodes, error):
+    result = measured(None, "keep-alive", nodes)
+    assert result["requests"] == 0 and set(result["errors"]) == {error}
 
 
 def test_not_resumed(place):
