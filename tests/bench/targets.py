@@ -95,6 +95,17 @@ def make_docroot(directory, sizes=None, files=load.FILES):
             os.link(first, os.path.join(directory, name, str(number)))
 
 
+def haproxy(directory, port, servers):
+    """Write its configuration there, with these addresses of servers; returns the command line that runs it."""
+    command = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
+    if not command:
+        raise LabError("haproxy is not installed: apt-get install haproxy")
+    config = os.path.join(directory, "haproxy.cfg")
+    with open(config, "w", encoding="utf-8") as handle:
+        handle.write(_HAPROXY.format(port=port, servers="\n".join(f"    server n{i} {a}:80" for i, a in enumerate(servers, 1))))
+    return [command, "-db", "-f", config]
+
+
 class Targets:
     """Brings up what a mode needs when it is first asked for; `stack` takes it down."""
 
@@ -180,15 +191,8 @@ class Targets:
         servers = [lab.node(f"n{number}").cluster_address for number in range(1, NODES + 1)]
         self._nginx(lab, PROXY, "proxy", 2, _PROXY.format(
             port=PROXY_PORTS["nginx-proxy"], servers="\n".join(f"        server {a}:80;" for a in servers)))
-        haproxy = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
-        if not haproxy:
-            raise LabError("haproxy is not installed: apt-get install haproxy")
-        directory = lab.node_directory(PROXY)
-        config = os.path.join(directory, "haproxy.cfg")
-        with open(config, "w", encoding="utf-8") as handle:
-            handle.write(_HAPROXY.format(port=PROXY_PORTS["haproxy"], servers="\n".join(
-                f"    server n{i} {a}:80" for i, a in enumerate(servers, 1))))
-        self._start(lab, PROXY, [haproxy, "-db", "-f", config], os.path.join(directory, "haproxy.log"))
+        self._start(lab, PROXY, haproxy(lab.node_directory(PROXY), PROXY_PORTS["haproxy"], servers),
+                    os.path.join(lab.node_directory(PROXY), "haproxy.log"))
         self._wait(lab, PROXY, PROXY_PORTS["nginx-proxy"], "bench-proxy.log")
         self._wait(lab, PROXY, PROXY_PORTS["haproxy"], "haproxy.log")
 

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from cluster import crash
+from cluster.crash import ask_all, kept, wait_kept
 from cluster.membership import ALL, TOKEN, serving, settled
 from earshotlab import Lab, wait_for
 from web import raw
@@ -27,29 +29,8 @@ def _lab(module_lab):
 
 
 def idle(lab, count):
-    """{socket: the node that has it}, of connections that have had an answer."""
     serving(lab)
-    found = {}
-    for _ in range(count):
-        sock = raw.connect(lab.client, timeout=10)
-        sock.sendall(raw.head("/1k"))
-        found[sock] = raw.receive(sock).node
-    assert set(found.values()) == set(ALL)
-    return found
-
-
-def kept(lab):
-    """{(port, the node that has the connection): the nodes that keep it for that one}."""
-    found = {}
-    for node in lab.nodes:
-        for flow in node.ask({"command": "flows"})["kept"]["flows"]:
-            found.setdefault((flow["port"], flow["node"]), set()).add(node.name)
-    return found
-
-
-def wait_kept(lab, connections):
-    wanted = {(sock.getsockname()[1], node) for sock, node in connections.items()}
-    wait_for(lambda: wanted == set(kept(lab)), "all idle connections kept, and no other")
+    return crash.idle(lab, count)
 
 
 def told(lab):
@@ -78,22 +59,6 @@ def test_told(lab):
     for sock in connections:
         sock.close()
     wait_for(lambda: not kept(lab), "nothing kept")
-
-
-def ask_all(connections, request):
-    """Sends it on each of them at once. {socket: (the node that answers, or an error's class; the seconds that it took)}."""
-    began = time.monotonic()
-    for sock in connections:
-        sock.sendall(request)
-    outcome = {}
-    for sock in connections:
-        try:
-            answer = raw.receive(sock)
-            assert answer.status < 300
-            outcome[sock] = (answer.node, time.monotonic() - began)
-        except OSError as error:
-            outcome[sock] = (type(error), time.monotonic() - began)
-    return outcome
 
 
 def counted(lab, name):

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What clients notice of a crash: those that connect meanwhile, and those that have idle connections."""
+import itertools
+import select
+import socket
+import threading
+import time
+
+from earshotlab import LabError, wait_for
+from web import raw
+
+from .membership import ALL
+
+STEP = 0.02  # seconds between two new connections to the share of one node
+BEFORE = 1  # seconds of new connections before the deed
+
+_next_port = itertools.cycle(range(20000, 30000))  # what the kernel never chooses: topology.py
+
+
+def fresh_ports(count):
+    return list(itertools.islice(_next_port, count))
+
+
+def ports(lab, count):
+    """So many fresh client ports for each node, whose connections it inspects when all are there."""
+    found = {node: [] for node in ALL}
+    while min(map(len, found.values())) < count:
+        port = next(_next_port)
+        found[raw.inspector(lab, port)].append(port)
+    return {node: some[:count] for node, some in found.items()}
+
+
+def _begin(lab, port, address):
+    """A client's connection that is being made."""
+    sock = lab.client.socket()
+    sock.setblocking(False)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("", port))
+    sock.connect_ex(address)
+    return sock
+
+
+def knock(lab, deed, seconds, of_shares, patience, address=None):
+    """New connections to each share, all the time; after BEFORE, `deed` is done; so long after that no more are made, and `patience`
+    is for those that are still being made then. For each share, when each began, counted from the deed, and how long the handshake
+    took; None: it has not ended. `of_shares` has the client ports of each."""
+    order = [(share, port) for row in zip(*([(s, p) for p in some] for s, some in of_shares.items())) for share, port in row]
+    poll, waiting, results = select.poll(), {}, {share: [] for share in of_shares}
+    doer, begun, done = threading.Thread(target=deed), None, None
+    start = time.monotonic()
+    for number, (share, port) in enumerate(order + [(None, None)]):
+        due = start + number * STEP / len(of_shares) + (0 if share else patience)
+        if begun is None and due > start + BEFORE:
+            begun = time.monotonic()
+            doer.start()
+        if begun and not done and not doer.is_alive():
+            done = time.monotonic()
+        if share and done and due > done + seconds:
+            share, due = None, due + patience
+        while True:
+            for fd, _ in poll.poll(max(0, due - time.monotonic()) * 1000):
+                sock, share_of, began = waiting.pop(fd)
+                poll.unregister(fd)
+                took = None if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) else time.monotonic() - began
+                results[share_of].append((began, took))
+                raw.reset(sock)
+            if time.monotonic() >= due or (not share and not waiting):
+                break
+        if not share:
+            break
+        sock = _begin(lab, port, address or raw.service(lab))
+        waiting[sock.fileno()] = (sock, share, time.monotonic())
+        poll.register(sock.fileno(), select.POLLOUT)
+    for sock, share, began in waiting.values():
+        results[share].append((began, None))
+        sock.close()
+    doer.join()
+    if number == len(order):
+        raise LabError(f"{len(order)} new connections were not enough: the deed took too long")
+    return {share: sorted(((began - begun, took) for began, took in some), key=lambda r: r[0]) for share, some in results.items()}
+
+
+def slow(results, limit):
+    """Of those that took longer than this: when they began, and how long they took."""
+    return [(round(began, 3), took and round(took, 3)) for began, took in results if took is None or took > limit]
+
+
+def idle(lab, count, nodes=ALL, address=None):
+    """{socket: the node that has it}, of connections that have had an answer; without `nodes` None, each of these has some."""
+    found = {}
+    for _ in range(count):
+        sock = raw.connect(lab.client, address, timeout=10)
+        sock.sendall(raw.head("/1k"))
+        found[sock] = raw.receive(sock).node
+    assert nodes is None or set(found.values()) == set(nodes)
+    return found
+
+
+def kept(lab):
+    """{(port, the node that has the connection): the nodes that keep it for that one}."""
+    found = {}
+    for node in lab.nodes:
+        for flow in node.ask({"command": "flows", "limit": 100000})["kept"]["flows"]:
+            found.setdefault((flow["port"], flow["node"]), set()).add(node.name)
+    return found
+
+
+def wait_kept(lab, connections):
+    wanted = {(sock.getsockname()[1], node) for sock, node in connections.items()}
+    wait_for(lambda: wanted == set(kept(lab)), "all idle connections kept, and no other")
+
+
+class _Asked:
+    """A request on a connection, and what has arrived of its answer."""
+
+    def __init__(self, sock, request):
+        self.sock, self.data, self.began = sock, b"", time.monotonic()
+        self.sock.sendall(request)
+
+    def go_on(self):
+        """(the node that answers, or an error's class; seconds), or None: it goes on."""
+        try:
+            piece = self.sock.recv(raw.HEAD_MAX)
+        except OSError as error:
+            return type(error), time.monotonic() - self.began
+        if not piece:
+            return EOFError, time.monotonic() - self.began
+        self.data += piece
+        head, _, body = self.data.partition(b"\r\n\r\n")
+        answer = raw.Response(head) if body or self.data.endswith(b"\r\n\r\n") else None
+        if not answer or len(body) < int(answer.fields["content-length"]):
+            return None
+        assert answer.status < 300
+        return answer.node, time.monotonic() - self.began
+
+
+def ask_all(connections, request, over=0, patience=10):
+    """Sends it on each of them, at once or spread over so many seconds. {socket: (the node that answers, or an error's class; the
+    seconds from request to answer)}; it is TimeoutError when there is none within `patience`."""
+    poll, asked, outcome = select.poll(), {}, {}
+    start, connections = time.monotonic(), list(connections)
+    dues = [start + i * over / len(connections) for i in range(len(connections))]
+    while connections or (asked and time.monotonic() < dues[-1] + patience):
+        while connections and time.monotonic() >= dues[-len(connections)]:
+            sock = connections.pop(0)
+            try:
+                asked[sock.fileno()] = _Asked(sock, request)
+                poll.register(sock.fileno(), select.POLLIN)
+            except OSError as error:
+                outcome[sock] = (type(error), 0)
+        wait = (dues[-len(connections)] if connections else dues[-1] + patience) - time.monotonic()
+        for fd, _ in poll.poll(max(0, wait) * 1000):
+            if ended := asked[fd].go_on():
+                outcome[asked.pop(fd).sock] = ended
+                poll.unregister(fd)
+    for one in asked.values():
+        outcome[one.sock] = (TimeoutError, time.monotonic() - one.began)
+    return outcome
