@@ -195,6 +195,49 @@ static void test_few_are_left(void **state)
 	end();
 }
 
+/*
+ * The last node is cut off, and back before its daemon has looked: corosync hands out both views together.
+ * The others have stopped for a ring without it meanwhile, which comes into force where two of them have
+ * gone. So it must not go on with what it had, though it has never been without a lease.
+ */
+static void test_others_began(void **state)
+{
+	const unsigned int away = NODES - 1, back[NODES] = {0, 0, 2, 2, 0};
+	uint64_t began, had, taken = 0;
+	struct views was;
+
+	(void)state;
+	world_new(10, grants);
+	run(4000);
+	assert_whole();
+	pass_percent = 100;
+	had = datapath[away].share;
+	snapshot(&was);
+	part[away] = 1;
+	world_changed(&was, ES_GROUP_NODE);
+	process[away].is_lost = 0;
+	process[away].in_view = 1;
+	began = now;
+	run(6 * LEASE_MS / 10);
+	assert_int_equal(process[2].group.phase, ES_GROUP_HOLDING);
+	assert_true(process[away].group.is_serving && local(away) < datapath[away].lease_until);
+	views_give(1, &was, ES_GROUP_NODE);
+	snapshot(&was);
+	memcpy(part, back, sizeof(part));
+	world_changed(&was, ES_GROUP_NODE);
+	for (unsigned int i = 2; i < away; i++)
+		process[i].lost_at = now + 60000;
+	/* check() watches that no slot is at two nodes. */
+	while (now < began + 3 * LEASE_MS) {
+		run(5);
+		taken |= local(2) < datapath[2].lease_until ? datapath[2].share & had : 0;
+	}
+	assert_true(taken);
+	run(8 * LEASE_MS);
+	assert_true(inspected() == ~0ULL);
+	end();
+}
+
 static const char *settings_of(unsigned int node)
 {
 	static const char *const all[] = {grants, grants, grants, before_grants};
@@ -269,9 +312,9 @@ static void test_random_worlds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_is_lost),   cmocka_unit_test(test_version_before),
-		cmocka_unit_test(test_leaves),	      cmocka_unit_test(test_few_are_left),
-		cmocka_unit_test(test_random_worlds),
+		cmocka_unit_test(test_one_is_lost),  cmocka_unit_test(test_version_before),
+		cmocka_unit_test(test_leaves),	     cmocka_unit_test(test_few_are_left),
+		cmocka_unit_test(test_others_began), cmocka_unit_test(test_random_worlds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
