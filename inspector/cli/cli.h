@@ -53,6 +53,7 @@ enum es_cli_option {
 	ES_CLI_OPT_WITHOUT,
 	ES_CLI_OPT_RESTART,
 	ES_CLI_OPT_REQUEST,
+	ES_CLI_OPT_CRASH,
 };
 
 #define ES_CLI_ARGS_MAX	   3
@@ -80,6 +81,7 @@ struct es_cli {
 	const char *client;
 	const char *on;
 	const char *request_file;
+	const char *crash;
 	const char *output;
 	int openmetrics;
 	int follow;

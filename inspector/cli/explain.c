@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot explain`: which node a request would go to now, and why. Nothing is sent and nothing changes.
+ * `earshot explain`: which node a request would go to now, and why; and what a crash would do to
+ * connections now. Nothing is sent and nothing changes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,6 +26,8 @@ static const struct argp_option options[] = {
 	{"client", ES_CLI_OPT_CLIENT, "ADDRESS[:PORT]", 0,
 	 "from this client (default 127.0.0.1:0), as [2001:db8::1]:4711 if it has IPv6", 0},
 	{"on", ES_CLI_OPT_ON, "NODE", 0, "a later request of a connection that this node has", 0},
+	{"crash", ES_CLI_OPT_CRASH, "NODE", 0,
+	 "in place of PATH: what would become of this node's connections if it were lost now", 0},
 	{0},
 };
 
@@ -151,12 +154,61 @@ static void print_explanation(struct json_object *result)
 	print_nodes(result);
 }
 
+static void print_crash(struct json_object *result)
+{
+	static const char *const headings[] = {"SERVICE",   ">SURVIVE", ">RESET",    ">ANSWERING",
+					       ">DECIDING", ">PINNED",	">NOT TOLD", ">NO SURVIVE",
+					       ">NOT READ", NULL};
+	static const char *const reasons[] = {"answering", "deciding", "pinned", "not_told", "off", "unread"};
+	struct json_object *services = es_json_array(result, "services");
+	struct es_table *table = es_table_new(headings);
+
+	printf("if %s were lost now: %llu connections would go on, %llu would get a RST\n\n",
+	       es_json_string(result, "node"), es_json_number(result, "survive"),
+	       es_json_number(result, "reset"));
+	for (size_t i = 0; i < json_object_array_length(services); i++) {
+		struct json_object *service = json_object_array_get_idx(services, i);
+
+		es_table_cell(table, "%s", es_json_string(service, "service"));
+		es_table_cell(table, "%llu", es_json_number(service, "survive"));
+		es_table_cell(table, "%llu", es_json_number(service, "reset"));
+		for (size_t r = 0; r < sizeof(reasons) / sizeof(reasons[0]); r++)
+			es_table_cell(table, "%llu",
+				      es_json_number(es_json_object(service, "reasons"), reasons[r]));
+	}
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
+static int run_crash(const struct es_cli *cli)
+{
+	struct json_object *request, *result;
+	int r;
+
+	if (cli->request_file || cli->arg_count || cli->header_count || cli->service || cli->client ||
+	    cli->on)
+		return es_cli_usage("--crash: expected no request, and nothing that is about one");
+	request = es_cli_command_request("crash");
+	json_object_object_add(request, "node", json_object_new_string(cli->crash));
+	r = es_cli_request(cli, request, &result);
+	if (r)
+		return r;
+	if (cli->json)
+		es_cli_print_json(result);
+	else
+		print_crash(result);
+	json_object_put(result);
+	return ES_CLI_OK;
+}
+
 static int run(const struct es_cli *cli)
 {
 	struct json_object *request, *result;
 	static char text[TEXT_SIZE];
 	int r = ES_CLI_OK;
 
+	if (cli->crash)
+		return run_crash(cli);
 	if (!cli->request_file == !cli->arg_count)
 		return es_cli_usage("expected either '[METHOD] PATH' or --request FILE");
 	if (cli->request_file && cli->header_count)
@@ -194,8 +246,8 @@ static int run(const struct es_cli *cli)
 const struct es_cli_command es_cli_explain = {
 	.name = "explain",
 	.args_doc = "['[METHOD] PATH']",
-	.doc = "Tell which node a request would go to at this moment, and why. Nothing is sent, nothing "
-	       "changes.",
+	.doc = "Tell which node a request would go to at this moment, and why; or with --crash, what would "
+	       "become of connections. Nothing is sent, nothing changes.",
 	.options = options,
 	.args_max = 1,
 	.run = run,

@@ -176,6 +176,9 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 	case ES_CLI_OPT_REQUEST:
 		line->cli->request_file = arg;
 		return 0;
+	case ES_CLI_OPT_CRASH:
+		line->cli->crash = arg;
+		return 0;
 	case ES_CLI_OPT_ON:
 		line->cli->on = arg;
 		return 0;

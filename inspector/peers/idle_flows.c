@@ -203,3 +203,12 @@ unsigned int es_idle_flows_told(const struct es_idle_flows *f)
 {
 	return f ? f->told : 0;
 }
+
+int es_idle_flows_has_told(const struct es_idle_flows *f, __u64 flow_hash, __u32 seq, __u32 ack)
+{
+	uint32_t at = f ? f->chain[flow_hash & (f->chains - 1)] : NONE;
+
+	while (at != NONE && f->entry[at].flow_hash != flow_hash)
+		at = f->entry[at].next;
+	return at != NONE && f->entry[at].told_ns && f->entry[at].seq == seq && f->entry[at].ack == ack;
+}

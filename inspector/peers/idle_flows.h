@@ -53,6 +53,9 @@ void es_idle_flows_see(struct es_idle_flows *flows, const struct es_idle_flow *f
 /* es_idle_flows_end() - those that were not seen are over */
 void es_idle_flows_end(struct es_idle_flows *flows);
 
+/* es_idle_flows_has_told() - do others know that it is idle, with just these numbers? 0 of NULL */
+int es_idle_flows_has_told(const struct es_idle_flows *flows, __u64 flow_hash, __u32 seq, __u32 ack);
+
 /* es_idle_flows_told() - how many connections are told now; 0 of NULL */
 unsigned int es_idle_flows_told(const struct es_idle_flows *flows);
 

@@ -12,7 +12,7 @@ static const char *const states[ES_REPORT_FLOW_STATES] = {
 	[ES_REPORT_FLOW_CLOSING] = "closing",
 };
 
-static enum es_report_flow_state es_flow_state(const struct es_track_entry *entry)
+enum es_report_flow_state es_report_flow_state(const struct es_track_entry *entry)
 {
 	if (entry->tcp_state != ES_REPORT_TCP_ESTABLISHED)
 		return ES_REPORT_FLOW_CLOSING;
@@ -23,8 +23,7 @@ static enum es_report_flow_state es_flow_state(const struct es_track_entry *entr
 	return entry->track.response.phase == ES_RESPONSE_DONE ? ES_REPORT_FLOW_IDLE : ES_REPORT_FLOW_SERVING;
 }
 
-/* The service of the flow, by its address: the index in the datapath may be an older configuration's. */
-static const struct es_conf_service *es_flow_service(const struct es_conf *conf, const struct es_flow *flow)
+const struct es_conf_service *es_report_flow_service(const struct es_conf *conf, const struct es_flow *flow)
 {
 	for (unsigned int i = 0; i < conf->service_count; i++)
 		if (es_conf_service_has(&conf->services[i], &flow->service) &&
@@ -51,7 +50,7 @@ void es_report_flows_init(struct es_report_flows *report, const struct es_conf *
 void es_report_flows_add(void *ctx, const void *data)
 {
 	const struct es_track_entry *entry = data;
-	const enum es_report_flow_state state = es_flow_state(entry);
+	const enum es_report_flow_state state = es_report_flow_state(entry);
 	struct es_report_flows *report = ctx;
 	const struct es_conf_service *service;
 	struct json_object *flow;
@@ -62,7 +61,7 @@ void es_report_flows_add(void *ctx, const void *data)
 	if ((report->only_pinned && entry->track.pin == ES_PIN_none) ||
 	    json_object_array_length(report->flows) >= report->limit)
 		return;
-	service = es_flow_service(report->conf, &entry->flow);
+	service = es_report_flow_service(report->conf, &entry->flow);
 	flow = json_object_new_object();
 	json_object_object_add(flow, "address",
 			       json_object_new_string(es_conf_addr_text(&entry->flow.client, text)));
@@ -78,7 +77,7 @@ void es_report_flows_add(void *ctx, const void *data)
 static void add_kept(void *ctx, const struct es_kept *kept, unsigned long long told_ns)
 {
 	struct es_report_flows *report = ctx;
-	const struct es_conf_service *service = es_flow_service(report->conf, &kept->flow);
+	const struct es_conf_service *service = es_report_flow_service(report->conf, &kept->flow);
 	struct json_object *flow = json_object_new_object();
 	char text[INET6_ADDRSTRLEN];
 

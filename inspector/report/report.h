@@ -188,6 +188,15 @@ enum es_report_flow_state {
 	ES_REPORT_FLOW_STATES,
 };
 
+/* es_report_flow_state() - @entry: of a connection whose every request is read */
+enum es_report_flow_state es_report_flow_state(const struct es_track_entry *entry);
+
+/*
+ * es_report_flow_service() - the service of a flow, by its address: the index in the datapath may be an
+ * older configuration's. NULL: it is of none.
+ */
+const struct es_conf_service *es_report_flow_service(const struct es_conf *conf, const struct es_flow *flow);
+
 /* struct es_report_flows - a `flows` reply that is being built */
 struct es_report_flows {
 	const struct es_conf *conf;

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Idle connections of a node that is lost (config key survive): others know them, and go on with them."""
+import json
+import socket
 import time
 
 import pytest
@@ -57,6 +59,32 @@ def test_told(lab):
     wait_for(lambda: told(lab) >= before + len(connections), "all told anew")
     wait_kept(lab, connections)
     for sock in connections:
+        sock.close()
+    wait_for(lambda: not kept(lab), "nothing kept")
+
+
+def foretold(lab, node):
+    return json.loads(lab.node(node).exec(["earshot", "explain", "--crash", node, "--json"]).stdout)
+
+
+def test_foretold(lab):
+    """A node can say what its crash would do to its connections."""
+    connections = idle(lab, 40)
+    wait_kept(lab, connections)
+    for node in ALL:
+        wait_for(lambda node=node: foretold(lab, node)["survive"] == list(connections.values()).count(node), f"the idle ones of {node}")
+        assert foretold(lab, node)["reset"] == 0
+    busy = raw.connect(lab.client, before=lambda sock: sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096))
+    busy.sendall(raw.head("/1m"))
+    node = raw.receive(busy, body=False).node
+    told = foretold(lab, node)
+    assert told["reset"] == 1 and told["services"][0]["reasons"]["answering"] == 1, told
+    text = lab.node(node).exec(["earshot", "explain", "--crash", node]).stdout
+    assert f"if {node} were lost now: {told['survive']} connections would go on, 1 would get a RST" in text
+    other = "n1" if node != "n1" else "n2"
+    done = lab.node(other).exec(["earshot", "explain", "--crash", node], check=False)
+    assert done.returncode and f"ask the daemon of node {node}" in done.stderr
+    for sock in [busy, *connections]:
         sock.close()
     wait_for(lambda: not kept(lab), "nothing kept")
 

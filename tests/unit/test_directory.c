@@ -266,8 +266,13 @@ static void test_one_flow(void **state)
 	look(f, 1 * S, &flow);
 	look(f, 1 * S + 99 * MS, &flow);
 	assert_int_equal(told.keep[1], 0);
+	assert_false(es_idle_flows_has_told(f, 5, flow.kept.seq, flow.kept.ack));
 	look(f, 1 * S + 100 * MS, &flow);
 	assert_int_equal(told.keep[1], 1);
+	assert_true(es_idle_flows_has_told(f, 5, flow.kept.seq, flow.kept.ack));
+	assert_false(es_idle_flows_has_told(f, 5, flow.kept.seq + 1, flow.kept.ack));
+	assert_false(es_idle_flows_has_told(f, 5 + 16, flow.kept.seq, flow.kept.ack));
+	assert_false(es_idle_flows_has_told(NULL, 5, flow.kept.seq, flow.kept.ack));
 	assert_memory_equal(&told.last, &flow.kept, sizeof(flow.kept));
 	assert_int_equal(es_idle_flows_told(f), 1);
 	look(f, 2 * S, &flow);

@@ -14,6 +14,7 @@
 #include "earshot_version.h"
 #include "inspector/base/event.h"
 #include "inspector/plugin/host.h"
+#include "inspector/report/crash.h"
 #include "inspector/report/report.h"
 #include "inspector/inspect/poison.h"
 #include "inspector/report/plugins.h"
@@ -100,6 +101,42 @@ static void test_flows(void **state)
 	assert_int_equal(json_object_array_length(json_object_object_get(built, "flows")), 1);
 	json_object_put(built);
 	json_object_put(request);
+}
+
+/* By service, each connection with its reason; those that are closing, or of no service, do not count. */
+static void test_crash(void **state)
+{
+	struct es_track_entry entry[] = {
+		flow_entry(1, ES_PIN_none, ES_RESPONSE_DONE),
+		flow_entry(2, ES_PIN_none, ES_RESPONSE_DONE),
+		flow_entry(3, ES_PIN_none, ES_RESPONSE_BODY),
+		flow_entry(4, ES_PIN_none, ES_RESPONSE_DONE),
+		flow_entry(5, ES_PIN_upgrade, ES_RESPONSE_UPGRADED),
+		flow_entry(6, ES_PIN_none, ES_RESPONSE_DONE),
+		flow_entry(7, ES_PIN_none, ES_RESPONSE_DONE),
+	};
+	struct es_report_crash report = {};
+	struct json_object *built;
+
+	(void)state;
+	conf->services[0].survive = 1;
+	entry[3].track.state = ES_TRACK_QUEUED;
+	entry[5].tcp_state = 8;
+	entry[6].flow.service_port = es_htons(1);
+	for (size_t i = 0; i < sizeof(entry) / sizeof(entry[0]); i++)
+		es_report_crash_add(&report, conf, &entry[i], i != 1);
+	conf->services[0].survive = 0;
+	es_report_crash_add(&report, conf, &entry[0], 1);
+	report.fates[1][ES_CRASH_UNREAD] = 4;
+	built = es_report_crash_finish(&report, conf, "n2");
+	expect_as_documented("crash", built);
+	assert_string_equal(json_object_to_json_string_ext(built, JSON_C_TO_STRING_PLAIN),
+			    "{\"node\":\"n2\",\"survive\":1,\"reset\":9,\"services\":["
+			    "{\"service\":\"web\",\"survive\":1,\"reset\":5,\"reasons\":{\"answering\":1,"
+			    "\"deciding\":1,\"pinned\":1,\"not_told\":1,\"off\":1,\"unread\":0}},"
+			    "{\"service\":\"l4\",\"survive\":0,\"reset\":4,\"reasons\":{\"answering\":0,"
+			    "\"deciding\":0,\"pinned\":0,\"not_told\":0,\"off\":0,\"unread\":4}}]}");
+	json_object_put(built);
 }
 
 static void test_status(void **state)
@@ -539,10 +576,10 @@ int main(void)
 		cmocka_unit_test(test_status),	 cmocka_unit_test(test_membership),
 		cmocka_unit_test(test_drift),	 cmocka_unit_test(test_content),
 		cmocka_unit_test(test_counters), cmocka_unit_test(test_flows),
-		cmocka_unit_test(test_plugins),	 cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_events),	 cmocka_unit_test(test_trace),
-		cmocka_unit_test(test_poison),	 cmocka_unit_test(test_tls),
-		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_crash),	 cmocka_unit_test(test_plugins),
+		cmocka_unit_test(test_metrics),	 cmocka_unit_test(test_events),
+		cmocka_unit_test(test_trace),	 cmocka_unit_test(test_poison),
+		cmocka_unit_test(test_tls),	 cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);

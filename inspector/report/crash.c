@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Counts connections by what a crash of their node would do to them. */
+#include "inspector/report/crash.h"
+#include "inspector/report/report.h"
+
+static const char *const fates[ES_CRASH_FATES] = {
+	[ES_CRASH_SURVIVES] = "survive", [ES_CRASH_ANSWERING] = "answering", [ES_CRASH_DECIDING] = "deciding",
+	[ES_CRASH_PINNED] = "pinned",	 [ES_CRASH_NOT_TOLD] = "not_told",   [ES_CRASH_OFF] = "off",
+	[ES_CRASH_UNREAD] = "unread",
+};
+
+static enum es_crash_fate idle_fate(const struct es_conf_service *service, int is_told)
+{
+	if (!service->survive)
+		return ES_CRASH_OFF;
+	return is_told ? ES_CRASH_SURVIVES : ES_CRASH_NOT_TOLD;
+}
+
+void es_report_crash_add(struct es_report_crash *report, const struct es_conf *conf,
+			 const struct es_track_entry *entry, int is_told)
+{
+	const struct es_conf_service *service = es_report_flow_service(conf, &entry->flow);
+	unsigned long long *of;
+
+	if (!service)
+		return;
+	of = report->fates[service - conf->services];
+	switch (es_report_flow_state(entry)) {
+	case ES_REPORT_FLOW_IDLE:
+		of[idle_fate(service, is_told)]++;
+		break;
+	case ES_REPORT_FLOW_SERVING:
+		of[ES_CRASH_ANSWERING]++;
+		break;
+	case ES_REPORT_FLOW_DECIDING:
+		of[ES_CRASH_DECIDING]++;
+		break;
+	case ES_REPORT_FLOW_PINNED:
+		of[ES_CRASH_PINNED]++;
+		break;
+	default: /* closing: its client has what it wanted */
+		break;
+	}
+}
+
+/* Adds them to @object, by their names. Returns how many end. */
+static unsigned long long fates_put(struct json_object *object, const unsigned long long of[ES_CRASH_FATES])
+{
+	struct json_object *reset = json_object_new_object();
+	unsigned long long ends = 0;
+
+	for (int i = ES_CRASH_SURVIVES + 1; i < ES_CRASH_FATES; i++) {
+		json_object_object_add(reset, fates[i], json_object_new_uint64(of[i]));
+		ends += of[i];
+	}
+	json_object_object_add(object, fates[ES_CRASH_SURVIVES],
+			       json_object_new_uint64(of[ES_CRASH_SURVIVES]));
+	json_object_object_add(object, "reset", json_object_new_uint64(ends));
+	json_object_object_add(object, "reasons", reset);
+	return ends;
+}
+
+struct json_object *es_report_crash_finish(const struct es_report_crash *report, const struct es_conf *conf,
+					   const char *node)
+{
+	struct json_object *result = json_object_new_object(), *services = json_object_new_array();
+	unsigned long long survive = 0, reset = 0;
+
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		struct json_object *service = json_object_new_object();
+
+		json_object_object_add(service, "service", json_object_new_string(conf->services[i].name));
+		reset += fates_put(service, report->fates[i]);
+		survive += report->fates[i][ES_CRASH_SURVIVES];
+		json_object_array_add(services, service);
+	}
+	json_object_object_add(result, "node", json_object_new_string(node));
+	json_object_object_add(result, "survive", json_object_new_uint64(survive));
+	json_object_object_add(result, "reset", json_object_new_uint64(reset));
+	json_object_object_add(result, "services", services);
+	return result;
+}
