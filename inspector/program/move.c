@@ -384,15 +384,26 @@ void es_program_moves_settled(struct es_programs *p)
 	}
 }
 
+/*
+ * The target's socket has come and gone, perhaps before we could ask about it: the client has heard of both.
+ * The server did not want the bytes that it has not taken.
+ */
+static void es_move_served(struct es_programs *p, struct es_program_move *m)
+{
+	if (m->phase != ES_PROGRAM_FOLLOWING)
+		es_move_note(p, m);
+	es_program_socket_vanish(&m->connection, p->params.datapath);
+	es_program_move_finish(m, 0);
+}
+
 static void es_move_over(struct es_programs *p, struct es_program_move *m)
 {
 	if (m->phase == ES_PROGRAM_FOLLOWING) {
-		es_program_socket_vanish(&m->connection, p->params.datapath);
-		es_program_move_finish(m, 0); /* the server did not want the bytes that it has not taken */
+		es_move_served(p, m);
 		return;
 	}
-	/* The socket was made and ended before we could see it, or the target's kernel has swallowed it: the
-	 * client knows which. */
+	/* The target's kernel has swallowed it, or its socket has ended without a word, or the target is of a
+	 * version that does not say SERVED: the client knows which. */
 	if (p->now_ns - m->since_ns < OVER_LIMIT_NS && m->phase == ES_PROGRAM_BUILDING)
 		return;
 	es_move_note(p, m);
@@ -436,6 +447,10 @@ static void es_move_answered(struct es_programs *p, struct es_program_move *m, c
 	case ES_PROGRAM_ANSWER_OVER:
 		if (m->phase >= ES_PROGRAM_BUILDING)
 			es_move_over(p, m);
+		break;
+	case ES_PROGRAM_ANSWER_SERVED:
+		if (m->phase >= ES_PROGRAM_BUILDING)
+			es_move_served(p, m);
 		break;
 	case ES_PROGRAM_ANSWER_CANCELLED:
 		if (m->phase == ES_PROGRAM_CANCELLING)

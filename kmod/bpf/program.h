@@ -157,6 +157,10 @@ static __noinline int es_program_take(struct __sk_buff *skb, struct es_handover 
 		return ES_PROGRAM_WAITS;
 	if (es_program_look(skb, &f, &v, entry))
 		return 0;
+	/* Without a socket, only that can tell whether there was one. */
+	if (v.noted_id == v.id)
+		v.served = ES_SETTLED_AS(es_settle(f.key.flow_hash, f.seg.seq, ES_SETTLED_LOOK, 0)) ==
+			   ES_SETTLED_BUILT;
 	if (es_service_is_refused((__u32)service, f.pkt.is_v6))
 		v.listening = 0;
 	answer = es_decide_program(&v, &verdict);

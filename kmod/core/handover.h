@@ -74,7 +74,7 @@ enum es_nack_reason {
 enum es_program_answer {
 	ES_PROGRAM_ANSWER_READY = 1,	 /* nothing of it is here, and a server listens */
 	ES_PROGRAM_ANSWER_HERE = 2,	 /* its socket is here; @next_request_seq is what that expects next */
-	ES_PROGRAM_ANSWER_OVER = 3,	 /* it was rebuilt, and there is no socket now */
+	ES_PROGRAM_ANSWER_OVER = 3,	 /* it was to be rebuilt, and there is no socket now */
 	ES_PROGRAM_ANSWER_CANCELLED = 4, /* it was not rebuilt, and will never be */
 	ES_PROGRAM_ANSWER_NO_LISTENER = 5, /* refused: no server listens */
 	ES_PROGRAM_ANSWER_FULL = 6,	   /* refused: the server's accept queue is full */
@@ -82,6 +82,7 @@ enum es_program_answer {
 		7, /* refused: the node is not sure of its membership, or has another ring */
 	ES_PROGRAM_ANSWER_OCCUPIED = 8, /* refused: another connection of these ports is here */
 	ES_PROGRAM_ANSWER_REFUSED = 9,	/* refused by the kernel */
+	ES_PROGRAM_ANSWER_SERVED = 10,	/* it was rebuilt, and its socket has ended since */
 };
 
 /**

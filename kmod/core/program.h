@@ -31,6 +31,7 @@ static __always_inline const struct es_addr *es_program_server_of(const struct e
  * @id: names the handover; grows from one of a source to its next
  * @noted_id, @noted_source, @noted_cancelled: what is remembered of this connection; id 0: nothing
  * @socket: an enum es_socket; @listening, @accept_full: the server's listening socket
+ * @served: a socket was made of the noted handover, beyond doubt: it has spoken, or was seen
  * @is_self: the source is this node, so the socket that ASK finds is the one that is to be handed over
  * @stale: another version of the ring is in force here; @silent: this node takes no new connection
  */
@@ -45,6 +46,7 @@ struct es_program_view {
 	__u8 socket;
 	__u8 listening;
 	__u8 accept_full;
+	__u8 served;
 	__u8 is_self;
 	__u8 stale;
 	__u8 silent;
@@ -72,7 +74,8 @@ static __always_inline __u8 es_decide_program(const struct es_program_view *v, s
 			ES_PROGRAM_VERDICT(ES_DROP, connection_asked, 0);
 		if (v->socket == ES_SOCKET_ESTABLISHED)
 			ES_PROGRAM_VERDICT(ES_NACK, connection_asked, ES_PROGRAM_ANSWER_HERE);
-		ES_PROGRAM_VERDICT(ES_NACK, connection_asked, ES_PROGRAM_ANSWER_OVER);
+		ES_PROGRAM_VERDICT(ES_NACK, connection_asked,
+				   v->served ? ES_PROGRAM_ANSWER_SERVED : ES_PROGRAM_ANSWER_OVER);
 	}
 	/*
 	 * It is about a handover before the one that is noted: it came late, and its sender has settled it.

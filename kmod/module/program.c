@@ -60,6 +60,8 @@ static void es_given_view(struct es_given *in, const struct es_config *cfg, cons
 		ret->noted_id = note->handover;
 		ret->noted_source = note->handover_source;
 		ret->noted_cancelled = note->is_cancelled;
+		ret->served = es_settle(in->node, cfg, in->flow_hash, in->seg.seq, ES_SETTLED_LOOK, 0).as ==
+			      ES_SETTLED_BUILT;
 	}
 	es_given_look(in, ret);
 }

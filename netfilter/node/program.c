@@ -196,6 +196,7 @@ void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *fr
 		v.noted_id = note->id;
 		v.noted_source = (__u8)note->source;
 		v.noted_cancelled = note->is_cancelled;
+		v.served = 1;
 	}
 	/* It has come here often in a minute: that is said before its sender lets go of it. */
 	if (!note && v.kind == ES_HANDOVER_ASK &&

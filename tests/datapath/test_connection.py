@@ -8,8 +8,8 @@ import pytest
 from packets import leases, model, tables
 from packets.client import LINUX, PLAIN, WINDOWS
 from packets.families import BOTH, CLUSTERS
-from packets.model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OCCUPIED, OVER,
-                           READY, UNSURE)
+from packets.model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OCCUPIED,
+                           READY, SERVED, UNSURE)
 from packets.node import ESTABLISHED, LOOPBACKS, PROGRAM, SERVER, SERVICE_INDEX
 from packets.packet import ACK, FIN, PSH, RST
 
@@ -125,9 +125,9 @@ def test_again(node, given):
         g.answered(HERE, len(g.text))
         g.accept()
         g.client.abort()  # the server resets the connection
-        g.ask(OVER)
+        g.ask(SERVED)
         g.build()
-        g.answered(OVER)
+        g.answered(SERVED)
     assert node.pending(SERVER) == 0 and node.sockets(g.client) == []
 
 
@@ -302,6 +302,24 @@ def test_server_ends_and_none_is_left(node, given, family, heard):
 
 
 @BOTH
+@pytest.mark.parametrize("kind", [ASK, CANCEL])
+@pytest.mark.parametrize("ends", ["closes", "time_wait"])
+def test_server_is_done_before_it_is_asked(node, given, ends, kind):
+    """It has served the request and closed the connection: nothing is left of that, or a socket in TIME_WAIT. The sender, whose
+    first question was lost, hears that all is well."""
+    g = given()
+    c, first = g.client, g.client.next
+    g.build()
+    assert received(g.accept(), len(g.text)) == g.text
+    c.sent(g.text)
+    c.answer(bytes(3000))
+    getattr(c, ends)()
+    with node.counts(handover_received=1, connection_asked=1):
+        g.send(kind, at=first - c.next)
+        g.answered(SERVED)
+
+
+@BOTH
 def test_server_resets(node, given):
     """With the number that the client expects, and whenever it says something."""
     c = served(given)
@@ -330,7 +348,7 @@ def test_client_resets(node, given):
     with pytest.raises(ConnectionResetError):
         server.recv(1)
     assert node.sockets(g.client) == []
-    g.ask(OVER)
+    g.ask(SERVED)
 
 
 @BOTH

@@ -13,7 +13,7 @@ from earshotlab import wait_for
 from packets import packet
 from packets.families import BOTH
 from packets.client import MASK
-from packets.model import ASK, CANCEL, CANCELLED, CONNECTION, FULL, HERE, NO_LISTENER, OVER, READY
+from packets.model import ASK, CANCEL, CANCELLED, CONNECTION, FULL, HERE, NO_LISTENER, OVER, READY, SERVED
 from packets.node import CLUSTER, HANDOVER_PORT, PEER_MAC, PROGRAM, SERVER, WEB
 from packets.packet import ACK, FIN, PSH, RST
 from packets.program import segment_of
@@ -117,7 +117,7 @@ def test_fate_unknown(node, program):
 
 @BOTH
 def test_over(node, program):
-    """Made and reset by the server before we could see it, or swallowed by n2's firewall: the client is told."""
+    """Swallowed by n2's firewall, or by a server that ends it without a word: the client is told."""
     p = program().request().go()
     p.agreed()
 
@@ -129,6 +129,28 @@ def test_over(node, program):
     threading.Thread(target=answer, daemon=True).start()
     assert p.result() == "ECONNRESET"
     assert p.client.take("the RST").flags & RST
+    node.cluster.clear()
+
+
+@BOTH
+def test_served(node, program):
+    """n2 has served and closed it before it could be asked: that is a success, and nobody speaks to the client but n2."""
+    p = program().request().go()
+    p.agreed()
+    p.answer(p.taken(ASK), SERVED)
+    assert p.result() == 0
+    p.gone()
+    node.cluster.clear()
+
+
+@BOTH
+def test_served_when_it_was_to_be_called_off(node, program):
+    """Likewise if n2 has said nothing for so long that it was asked to promise."""
+    p = program().request().go()
+    p.agreed()
+    p.answer(p.taken(CANCEL), SERVED)
+    assert p.result() == 0
+    p.gone()
     node.cluster.clear()
 
 

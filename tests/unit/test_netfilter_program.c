@@ -148,9 +148,9 @@ static void test_handed_over(void **state)
 	put_letter(w, ES_HANDOVER_FOLLOW, BYTES, 0);
 	assert_int_equal(w->injected.count, 1);
 	w->server = (struct es_nf_found){.listening = 1};
-	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_OVER);
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_SERVED);
 	put_letter(w, ES_HANDOVER_PROGRAM, BYTES, ID);
-	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_OVER);
+	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_SERVED);
 	assert_int_equal(w->rebuilt.count, 1);
 	/* A question about an earlier handover is not answered any more. */
 	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID - 1), 0);
@@ -171,7 +171,7 @@ static void test_a_promise_is_kept(void **state)
 	/* So it is for a minute: no message is on its way for longer. */
 	w->server = (struct es_nf_found){.listening = 1};
 	w->node->now_ns += (ES_NF_PROGRAM_NOTE_MS - 1) * 1000000ULL;
-	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID + 1), ES_PROGRAM_ANSWER_OVER);
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID + 1), ES_PROGRAM_ANSWER_SERVED);
 	w->node->now_ns += 1000000;
 	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID + 1), ES_PROGRAM_ANSWER_READY);
 }
@@ -212,7 +212,7 @@ static void test_whether_there_is_one_is_unsure(void **state)
 	put_connection(w, ID);
 	assert_int_equal(w->rebuilt.count, 3);
 	w->server = (struct es_nf_found){.listening = 1};
-	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_OVER);
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_SERVED);
 }
 
 static void test_the_kernel_refuses_it(void **state)

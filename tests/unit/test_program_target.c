@@ -103,6 +103,14 @@ static void test_noted(void **state)
 	EXPECT(&v, ES_REBUILD, 0);
 	v.noted_id = ID;
 	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_OVER);
+	v.served = 1;
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_SERVED);
+	v.socket = ES_SOCKET_TIME_WAIT; /* the server has closed it */
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_SERVED);
+	v.kind = ES_HANDOVER_CANCEL;
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_SERVED);
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_HERE);
 }
 
 /* A target, as kmod/bpf and kmod/module keep it, of one connection. */
