@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A client's connection, as bytes. It decides nothing: what requests are, and what becomes of them, is
- * exchange.c's.
+ * A client's connection, as bytes: how it begins, and what comes on it; client_out.c has what it is sent. It
+ * decides nothing: what requests are, and what becomes of them, is exchange.c's.
  *
  * A connection can move only with the record in which a request begins, so what was read of a record stays
- * in
- * @in until the last byte of its text is taken. At most one record is read at a time, and only when there is
- * too little text: all but the last one then belong to the head that is being read.
+ * in @in until the last byte of its text is taken. At most one record is read at a time, and only when there
+ * is too little text: all but the last one then belong to the head that is being read.
  */
 #include <errno.h>
-#include <linux/sockios.h>
 #include <netinet/tcp.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/wall.h"
 #include "libearshot/wire.h"
-#include "tls/serve/client.h"
+#include "tls/serve/client_internal.h"
 
 /* As much as may move, and one more record. */
 #define IN_MAX	    (ES_PROGRAM_BYTES_MAX + ES_TLS12_RECORD_MAX)
-#define READ_SIZE   16384
-#define LEAVE_NS    30000000000ULL /* at most, for a client that sends and does not read */
-#define REST_MAX    (1 << 20)	   /* read at once of what nobody wants */
 #define SEALED_ROOM (ES_PROGRAM_BYTES_MAX - ES_CLIENT_PACK_MAX)
-#define OUT_S	    0.01
 #define HOLD_S	    0.2 /* for a client that waits for its tickets, and asks nothing */
 
 static void on_io(struct ev_loop *loop, ev_io *io, int events)
@@ -96,12 +89,6 @@ void es_client_fini(struct es_client *c, int is_reset)
 	es_serve_count(c->service->counters, ES_SERVE_ended);
 }
 
-void es_client_within(struct es_client *c, double seconds)
-{
-	c->timer.repeat = seconds;
-	ev_timer_again(c->serve->loop, &c->timer);
-}
-
 void es_client_soon(struct es_client *c)
 {
 	if (!ev_is_active(&c->soon)) {
@@ -110,16 +97,10 @@ void es_client_soon(struct es_client *c)
 	}
 }
 
-static void break_off(struct es_client *c, const char *why)
-{
-	c->over = ES_CLIENT_BROKEN;
-	c->why = why;
-}
-
 /* Read what has come. Returns the bytes, or 0: nothing now, or no more. */
 static size_t receive(struct es_client *c)
 {
-	size_t there = es_buffer_len(&c->in), len = READ_SIZE;
+	size_t there = es_buffer_len(&c->in), len = ES_CLIENT_READ_SIZE;
 	uint8_t *room;
 	ssize_t got;
 
@@ -129,7 +110,7 @@ static size_t receive(struct es_client *c)
 		len = IN_MAX - there;
 	room = es_buffer_room(&c->in, len);
 	if (!room) {
-		break_off(c, "no memory");
+		es_client_break_off(c, "no memory");
 		return 0;
 	}
 	do
@@ -147,7 +128,7 @@ static size_t receive(struct es_client *c)
 	else if (errno == EAGAIN)
 		c->is_drained = 1;
 	else
-		break_off(c, "the connection has ended");
+		es_client_break_off(c, "the connection has ended");
 	return 0;
 }
 
@@ -156,7 +137,7 @@ static void open_with(struct es_client *c, struct es_tls_state *state)
 	c->skip = state->consumed;
 	state->consumed = 0;
 	if (es_tls_records_new(state, &c->records))
-		break_off(c, "a cipher suite that is not known");
+		es_client_break_off(c, "a cipher suite that is not known");
 	else
 		c->phase = ES_CLIENT_OPEN;
 	es_tls_state_wipe(state);
@@ -189,19 +170,19 @@ static void arrive(struct es_client *c)
 	while ((held = held_len(c)) == SIZE_MAX || es_buffer_len(&c->in) < ES_TLS_SEALED_BYTES + 2 + held)
 		if (!receive(c)) {
 			if (c->is_fin && !c->over)
-				break_off(c, "it ended before its state was here");
+				es_client_break_off(c, "it ended before its state was here");
 			return;
 		}
 	if (held > ES_CLIENT_HELD_MAX) {
 		es_serve_count(c->service->counters, ES_SERVE_arrived_bad);
-		break_off(c, "a state that was not taken");
+		es_client_break_off(c, "a state that was not taken");
 		return;
 	}
 	opened = es_tls_unseal(c->serve->seal, c->serve->taken, &c->flow, c->serve->self, es_wall_ns(),
 			       es_buffer_front(&c->in), &state);
 	es_serve_count(c->service->counters, counter[opened]);
 	if (opened != ES_TLS_OPENED) {
-		break_off(c, "a state that was not taken");
+		es_client_break_off(c, "a state that was not taken");
 		return;
 	}
 	if (c->serve->peers)
@@ -210,32 +191,10 @@ static void arrive(struct es_client *c)
 		c->text_max = state.text_max;
 	es_buffer_take(&c->in, ES_TLS_SEALED_BYTES + 2);
 	if (es_buffer_add(&c->out, es_buffer_front(&c->in), held))
-		break_off(c, "no memory");
+		es_client_break_off(c, "no memory");
 	es_buffer_take(&c->in, held);
 	c->is_arrived = 1;
 	open_with(c, &state);
-}
-
-static int queue(struct es_client *c, const uint8_t *bytes, size_t len)
-{
-	int rc = es_buffer_add(&c->out, bytes, len);
-
-	if (rc)
-		break_off(c, "no memory");
-	return rc;
-}
-
-/* OpenSSL's bytes for the client. */
-static void queue_handshake(struct es_client *c)
-{
-	const uint8_t *bytes;
-	size_t len;
-
-	while ((len = es_tls_handshake_pending(c->handshake, &bytes)) != 0) {
-		if (queue(c, bytes, len))
-			return;
-		es_tls_handshake_sent(c->handshake, len);
-	}
 }
 
 static void shaken(struct es_client *c)
@@ -247,7 +206,7 @@ static void shaken(struct es_client *c)
 	uint8_t home;
 
 	if (es_tls_handshake_state(c->handshake, &state)) {
-		break_off(c, "no state after the handshake");
+		es_client_break_off(c, "no state after the handshake");
 		return;
 	}
 	is_resumed = es_tls_handshake_resumed(c->handshake, &home);
@@ -270,7 +229,7 @@ static void shake_failed(struct es_client *c, enum es_serve_counter how, const c
 {
 	es_serve_count(c->service->counters, ES_SERVE_handshakes_failed);
 	es_serve_count(c->service->counters, how);
-	break_off(c, why);
+	es_client_break_off(c, why);
 }
 
 /* Take what has come. Returns 0 if more is needed. */
@@ -288,7 +247,7 @@ static int step(struct es_client *c)
 
 	progress = es_tls_handshake_step(c->handshake, es_buffer_front(&c->in), es_buffer_len(&c->in), &used);
 	es_buffer_take(&c->in, used);
-	queue_handshake(c);
+	es_client_queue_handshake(c);
 	if (progress == ES_TLS_SHAKEN) {
 		shaken(c);
 	} else if (progress == ES_TLS_SHAKE_BAD) {
@@ -303,14 +262,14 @@ void es_client_shake(struct es_client *c)
 	if (c->phase == ES_CLIENT_BEGINS) {
 		if (!es_buffer_len(&c->in) && !receive(c)) {
 			if (c->is_fin && !c->over)
-				break_off(c, "nothing came");
+				es_client_break_off(c, "nothing came");
 			return;
 		}
 		c->phase = ES_CLIENT_SHAKES;
 		if (*es_buffer_front(&c->in) == ES_TLS_SEALED_FIRST)
 			c->phase = ES_CLIENT_ARRIVES;
 		else if (es_tls_handshake_new(c->service->context, &c->handshake))
-			break_off(c, "no memory");
+			es_client_break_off(c, "no memory");
 	}
 	if (c->phase == ES_CLIENT_ARRIVES && !c->over)
 		arrive(c);
@@ -348,18 +307,9 @@ static void has_text(struct es_client *c, const struct es_tls_state *before, con
 	es_buffer_added(&c->text, got->text_len);
 	c->skip = 0;
 	if (skip > got->text_len)
-		break_off(c, "a state that is not of this record");
+		es_client_break_off(c, "a state that is not of this record");
 	else
 		es_client_take(c, skip);
-}
-
-/* An alert, or an answer: the records' own words. */
-static int say(struct es_client *c, const uint8_t *bytes, size_t len)
-{
-	if (!c->offload)
-		return queue(c, bytes, len);
-	es_offload_alert(c->offload, bytes, len);
-	return 0;
 }
 
 /* The record was no text: an alert, or about keys. */
@@ -373,13 +323,13 @@ static void has_none(struct es_client *c, const struct es_tls_got *got)
 		forget(c);
 	else if (got->reply_len)
 		c->is_kept = 0; /* what this side has answered since the head began would be answered again */
-	if (got->reply_len && say(c, got->reply, got->reply_len))
+	if (got->reply_len && es_client_say(c, got->reply, got->reply_len))
 		return;
 	if (got->event == ES_TLS_EVENT_CLOSE) {
 		c->over = ES_CLIENT_CLOSED;
 	} else if (got->event == ES_TLS_EVENT_END || got->event == ES_TLS_EVENT_ERROR) {
 		es_serve_count(c->service->counters, ES_SERVE_records_bad);
-		break_off(c, got->why);
+		es_client_break_off(c, got->why);
 	}
 }
 
@@ -394,7 +344,7 @@ static int decode(struct es_client *c)
 		forget(c);
 	room = es_buffer_room(&c->text, ES_TLS_TEXT_MAX);
 	if (!room) {
-		break_off(c, "no memory");
+		es_client_break_off(c, "no memory");
 		return -1;
 	}
 	es_tls_records_state(c->records, &before);
@@ -512,198 +462,6 @@ size_t es_client_kept(const struct es_client *c, const uint8_t **ret_bytes)
 {
 	*ret_bytes = es_buffer_front(&c->in);
 	return es_buffer_len(&c->in);
-}
-
-int es_client_send(struct es_client *c, const void *text, size_t len)
-{
-	size_t records = (len + c->text_max - 1) / c->text_max;
-	const uint8_t *from = text;
-
-	es_client_name_home(c, c->serve->self_number); /* tickets come first, as their numbers do */
-	if (c->offload)
-		return es_buffer_add(&c->out, text, len);
-	if (len && !es_buffer_room(&c->out, len + records * es_tls_records_write_room(0)))
-		return -ENOMEM;
-	while (len) {
-		size_t part = len < c->text_max ? len : c->text_max;
-		long written = es_tls_records_write(c->records, from, part, c->out.bytes + c->out.end);
-
-		if (written < 0)
-			return (int)written;
-		es_buffer_added(&c->out, (size_t)written);
-		from += part;
-		len -= part;
-	}
-	return 0;
-}
-
-/* Give TCP some of it. Returns 0 or -errno. */
-static int push(struct es_client *c)
-{
-	ssize_t sent;
-
-	if (c->offload)
-		return es_offload_push(c->offload, &c->out);
-	sent = send(c->fd, es_buffer_front(&c->out), es_buffer_len(&c->out), MSG_NOSIGNAL);
-	if (sent < 0)
-		return -errno;
-	es_buffer_take(&c->out, (size_t)sent);
-	return 0;
-}
-
-int es_client_flush(struct es_client *c)
-{
-	while (es_client_queued(c) && !c->is_unwritable && !c->is_holding) {
-		size_t had = es_client_queued(c);
-		int rc = push(c);
-
-		es_serve_count_by(c->service->counters, ES_SERVE_bytes_out, had - es_client_queued(c));
-		if (rc == -EAGAIN)
-			return 0;
-		if (rc && rc != -EINTR)
-			c->is_unwritable = 1;
-	}
-	if (c->is_unwritable)
-		return -EPIPE;
-	es_buffer_rest(&c->out);
-	return 0;
-}
-
-/* Let the kernel write its records, if that pays. */
-static void offload(struct es_client *c, uint64_t left)
-{
-	const struct es_ktls *ktls = c->serve->ktls;
-	const struct es_tls_suite *suite;
-	struct es_tls_state state;
-	int rc;
-
-	if (!ktls || !c->service->has_ktls || c->is_not_offloaded || c->text_max < ES_TLS_TEXT_MAX ||
-	    left < ES_SERVE_KTLS_MIN || es_client_flush(c) || es_client_queued(c))
-		return;
-	es_tls_records_state(c->records, &state);
-	suite = es_tls_suite_find(state.version, state.suite);
-	/* The kernel cannot be given another key later, and records may be as short as a page. */
-	rc = !(c->serve->ktls_has & es_ktls_bit(suite)) ||
-	     (suite->record_limit && state.server.number + left / 4096 >= suite->record_limit / 2);
-	es_tls_state_wipe(&state);
-	if (!rc) {
-		rc = es_offload_new(ktls, c->fd, c->records, &c->offload);
-		es_serve_count(c->service->counters, rc ? ES_SERVE_ktls_refused : ES_SERVE_ktls);
-	}
-	c->is_not_offloaded = rc != 0;
-}
-
-ssize_t es_client_pass(struct es_client *c, int fd, uint64_t left)
-{
-	if (!c->offload)
-		offload(c, left);
-	/* A short end is read with what follows it, into one record. */
-	if (!c->offload || left < ES_TLS_TEXT_MAX || es_buffer_len(&c->out))
-		return -EOPNOTSUPP;
-	return es_offload_take(c->offload, fd, left < SIZE_MAX ? (size_t)left : SIZE_MAX);
-}
-
-int es_client_is_used_up(const struct es_client *c)
-{
-	return c->offload && (es_tls_records_is_used_up(c->records) || es_offload_is_late(c->offload));
-}
-
-void es_client_name_home(struct es_client *c, unsigned int home)
-{
-	struct es_tls_state state;
-	int count;
-
-	if (!c->handshake || c->phase != ES_CLIENT_OPEN)
-		return;
-	es_tls_records_state(c->records, &state);
-	count = es_tls_handshake_tickets(c->handshake, (uint8_t)home, state.server.number);
-	es_tls_state_wipe(&state);
-	es_tls_records_pass(c->records, count);
-	if (count < 0)
-		break_off(c, "tickets that nobody has counted");
-	else
-		queue_handshake(c);
-	es_tls_handshake_free(&c->handshake);
-}
-
-void es_client_release(struct es_client *c)
-{
-	es_client_name_home(c, c->serve->self_number);
-	if (c->is_holding)
-		ev_timer_stop(c->serve->loop, &c->soon);
-	c->is_holding = 0;
-}
-
-int es_client_is_settled(const struct es_client *c)
-{
-	int bytes = 0;
-
-	if (c->offload)
-		return !es_buffer_len(&c->out) && es_offload_settle(c->offload, c->records);
-	return (!es_buffer_len(&c->out) || c->is_holding) && !ioctl(c->fd, SIOCOUTQ, &bytes) && !bytes;
-}
-
-void es_client_leave(struct es_client *c)
-{
-	uint8_t bye[64];
-
-	if (c->phase == ES_CLIENT_LEAVES)
-		return;
-	es_client_release(c);
-	/* After an alert nothing is said. */
-	if (c->phase == ES_CLIENT_OPEN && c->over != ES_CLIENT_BROKEN)
-		say(c, bye, es_tls_records_close(c->records, bye));
-	c->phase = ES_CLIENT_LEAVES;
-	c->leaves_ns = es_clock_now_ns() + LEAVE_NS;
-	es_buffer_fini(&c->in);
-	es_buffer_fini(&c->text);
-	es_client_within(c, ES_SERVE_LINGER_S);
-}
-
-/* Has TCP all of it? It is asked again soon, since nothing else tells. */
-static int is_out(struct es_client *c)
-{
-	unsigned int unacknowledged;
-
-	if (!c->offload || es_offload_is_out(c->offload, &unacknowledged))
-		return 1;
-	ev_timer_set(&c->soon, OUT_S, 0.0);
-	ev_timer_start(c->serve->loop, &c->soon);
-	return 0;
-}
-
-int es_client_is_left(struct es_client *c)
-{
-	size_t had = es_client_queued(c), dropped = 0;
-	ssize_t got = 0;
-
-	if (es_client_flush(c))
-		return 1;
-	if (es_client_queued(c)) {
-		/* The client may take its time as long as it reads. */
-		if (es_client_queued(c) < had)
-			es_client_within(c, ES_SERVE_STUCK_S);
-		return 0;
-	}
-	if (!c->is_shut && is_out(c)) {
-		shutdown(c->fd, SHUT_WR);
-		c->is_shut = 1;
-		es_client_within(c, ES_SERVE_LINGER_S);
-	}
-	/* A RST for what nobody reads could overtake the last bytes. */
-	while (!c->is_fin && dropped < REST_MAX) {
-		got = recv(c->fd, NULL, READ_SIZE, MSG_TRUNC);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		dropped += (size_t)got;
-	}
-	if (dropped && es_clock_now_ns() < c->leaves_ns)
-		es_client_within(c, ES_SERVE_LINGER_S);
-	if (!got)
-		c->is_fin = 1;
-	return (c->is_fin && c->is_shut) || (got < 0 && errno != EAGAIN);
 }
 
 void es_client_watch(struct es_client *c, int wants_more)

@@ -83,7 +83,11 @@ void es_client_init(struct es_client *client, struct es_serve *serve, struct es_
 void es_client_fini(struct es_client *client, int is_reset);
 
 /* es_client_within() - @expired is called after @seconds without another call of this; 0: never */
-void es_client_within(struct es_client *client, double seconds);
+static inline void es_client_within(struct es_client *client, double seconds)
+{
+	client->timer.repeat = seconds;
+	ev_timer_again(client->serve->loop, &client->timer);
+}
 
 /*
  * es_client_soon() - call @changed when the others had their turn: there is more to do than can be waited
