@@ -96,8 +96,8 @@ def options():
 
 
 def workloads(arguments, here):
-    """Who makes a new connection each time comes to the node that the ring names for it, so with three nodes two requests of
-    three move; for none to move, another lab does not look at them."""
+    """Who makes a new connection each time comes to the node that the ring names for it, or to the one of its ticket, and its
+    request is for any node: with three nodes two requests of three move. For none to move, another lab does not look at them."""
     common = {"nodes": here.names, "ca": f"{here.place}/ca.pem", "suite": SUITES[arguments.suite]}
     earshot = tuple(mode for mode in arguments.modes if mode in targets.EARSHOT)
     if arguments.shape == "xo":
@@ -111,7 +111,8 @@ def workloads(arguments, here):
                       for share in arguments.shares]
             continue
         moving = 1 - 1 / len(here.names)
-        found += [Workload(f"{way}, {share:.0%} move", way, "100", only=only, **common)
+        other = f"{100 * moving:.0f}"  # than the connection before, whose ticket this one has
+        found += [Workload(f"{way}, {share:.0%} move", way, other, only=only, **common)
                   for share, only in ((0, ("earshot-never",)), (moving, earshot)) if f"{share:.0%}" != "0%" or "0" in arguments.shares]
     return found
 

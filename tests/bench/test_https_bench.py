@@ -66,7 +66,7 @@ def _place(tmp_path_factory):
     return tls.directory(directory)
 
 
-def measured(place, way, nodes="n1,n2,n3", share="turn", tickets=2, size=len(BODY)):
+def measured(place, way, nodes="n1,n2,n3", share="turn", tickets=2, size=len(BODY), connections=2):
     """What the load generator says after a second; without a @place of HTTP."""
     Handler.seen.clear()
     with Server(place, tickets) as server:
@@ -74,7 +74,8 @@ def measured(place, way, nodes="n1,n2,n3", share="turn", tickets=2, size=len(BOD
         done = subprocess.run(
             [daemon.binary("earshot-https-load"), "--to", f"127.0.0.1:{server.server_port}", "--mode", way,
              *(("--ca", f"{place}/ca.pem") if place else ()), "--nodes", nodes, "--share", share, "--sizes", f"1k={size}",
-             "--files", "3", "--seconds", "1", "--connections", "2", "--threads", "1"], capture_output=True, text=True, timeout=30, check=True)
+             "--files", "3", "--seconds", "1", "--connections", str(connections), "--threads", "1"],
+            capture_output=True, text=True, timeout=30, check=True)
         server.shutdown()
     result = json.loads(done.stdout)
     result["errors"] = {kind: result[kind] for kind in https.ERRORS if result[kind]}
@@ -146,6 +147,20 @@ def test_shares(place):
     assert max(counted["turn"]) - min(counted["turn"]) <= 2
     assert counted["0"].count(0) >= 1
     assert min(counted["50"]) > 0
+
+
+@pytest.mark.parametrize("way", ["resume", "full"])
+def test_new_connections(place, way):
+    """A ticket brings its client back to the node that served it, so the request is for another one as often as the row says."""
+    names = ["n1", "n2", "n3"]
+    arguments = argparse.Namespace(modes=["earshot"], shape="grid", connections=[way], shares=["0", "100"], suite="aes-256")
+    here = argparse.Namespace(names=names, place=place)
+    moving = [workload for workload in https.workloads(arguments, here) if workload.only == ("earshot",)]
+    assert [workload.name for workload in moving] == [f"{way}, 67% move"]
+    measured(place, way, share=moving[0].share, connections=1)
+    asked = [path.split("/")[1] for path in Handler.seen]
+    others = sum(before != after for before, after in zip(asked, asked[1:])) / len(asked)
+    assert len(asked) > 30 and 0.35 < others < 0.93, (len(asked), others)
 
 
 def row(mode, rate, cpu, size="1k", connection="in turn"):
