@@ -25,6 +25,7 @@ class Workload:
     arguments: list
     threads: int = THREADS
     targets: int = TARGETS
+    servers: tuple = ()  # addresses that are asked in turn, a thread each, and not that of the URL
 
     def takes(self, _mode):
         """Whether it is for that mode."""
@@ -41,7 +42,8 @@ def run(lab, url, directory, workload, seconds, connections=CONNECTIONS):
                "--timeout", "10s", "--latency", "-s", SCRIPT, url, "--", directory, str(workload.targets),
                *workload.arguments]
     begin = time.monotonic()
-    child = lab.client.popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    child = lab.client.popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             env={**lab.client.environment(), "SERVERS": " ".join(workload.servers)})
     output = child.stdout.read()
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)

@@ -109,15 +109,19 @@ def haproxy(directory, port, servers):
 class Targets:
     """Brings up what a mode needs when it is first asked for; `stack` takes it down."""
 
-    def __init__(self, stack, docroot):
+    def __init__(self, stack, docroot, clusters=None, shims=False):
+        """`clusters`: those of Earshot, by the names of modes (default: EARSHOT). `shims`: in the clients' cables, and in that of the proxies
+        to the servers (tasks.py)."""
         self.stack = stack
         self.docroot = docroot
+        self.clusters = EARSHOT if clusters is None else clusters
+        self.wires = ["client", f"{PROXY}-clu"] if shims else []
         self.labs = {}
         self.balanced = False  # is the director set up?
 
     def lab(self, mode):
         """The lab of a mode."""
-        key = mode if mode in EARSHOT else "plain"
+        key = mode if mode in self.clusters else "plain"
         if key not in self.labs:
             self.labs[key] = self._make(key)
         if mode == LVS and not self.balanced:
@@ -127,7 +131,7 @@ class Targets:
 
     def url(self, mode):
         lab = self.lab(mode)
-        if mode in EARSHOT:
+        if mode in self.clusters:
             return lab.url("").rstrip("/")
         if mode == "direct":
             return f"http://{lab.node('n1').public_address}"
@@ -153,7 +157,7 @@ class Targets:
     def counters(self, mode):
         """The cluster's counters, summed over its nodes; nothing for a mode without earshotd."""
         total = {}
-        for node in self.lab(mode).net.nodes if mode in EARSHOT else ():
+        for node in self.lab(mode).net.nodes if mode in self.clusters else ():
             for name, value in self.lab(mode).counters(node).items():
                 total[name] = total.get(name, 0) + value
                 if name in ("inspect_owned", "inspect_requests"):
@@ -162,13 +166,13 @@ class Targets:
 
     def _make(self, key):
         if key == "plain":
-            lab = Lab(nodes=NODES + 1, earshot=False, server="none")
+            lab = Lab(nodes=NODES + 1, earshot=False, server="none", wires=self.wires)
         else:
-            lab = Lab(server="none", **{"nodes": NODES, **EARSHOT[key]})
+            lab = Lab(server="none", **{"nodes": NODES, "wires": self.wires[:1], **self.clusters[key]})
         self.stack.enter_context(lab)
         # Otherwise a client that connects 30,000 times a second runs out of ports after two seconds.
         netns.set_sysctls(lab.net.client, {"net.ipv4.tcp_tw_reuse": 1})
-        servers = [node for node in lab.net.nodes if node != PROXY]
+        servers = [node for node in lab.net.nodes if key != "plain" or node != PROXY]
         for node in servers:
             self._nginx(lab, node, "server", 1, _SERVER.format(docroot=self.docroot, node=node))
         for node in servers:

@@ -6,6 +6,7 @@
 --    the next one for a request with probability SHARE; with SHARE "turn" it takes them in turn.
 -- wrk -s wrk.lua URL -- DIRECTORY COUNT zipf EXPONENT
 --    The N-th target is asked for 1 / N^EXPONENT times as often as the first.
+-- With addresses in $SERVERS, threads ask these in turn, at port 80, and not the URL's.
 
 local requests = {}
 local number = 0
@@ -14,9 +15,17 @@ local share
 local at = 1
 local threads = 0
 local popularity = {}
+local servers = {}
+
+for address in (os.getenv("SERVERS") or ""):gmatch("%S+") do
+   servers[#servers + 1] = address
+end
 
 function setup(thread)
    thread:set("id", threads)
+   if #servers > 0 then
+      thread.addr = wrk.lookup(servers[threads % #servers + 1], "80")[1]
+   end
    threads = threads + 1
 end
 
