@@ -70,6 +70,13 @@ void es_grants_lost(struct es_grants *grants)
 		grants->node[i].asked = grants->node[i].granted_until_ms = 0;
 }
 
+void es_grants_slept(struct es_grants *grants)
+{
+	grants->first_number = grants->number;
+	for (unsigned int i = 0; i < ES_GRANTS_NODES_MAX; i++)
+		grants->node[i].granted_until_ms = 0;
+}
+
 int es_grants_ask(struct es_grants *grants, uint32_t lease_ms, uint64_t now_ms, struct es_grants_ask *ret_ask)
 {
 	uint64_t until_ms = now_ms + lease_ms;

@@ -118,6 +118,9 @@ void es_grants_gone(struct es_grants *grants, unsigned int node, int in_order);
 /* es_grants_lost() - this node is no member any more; what it has granted still counts */
 void es_grants_lost(struct es_grants *grants);
 
+/* es_grants_slept() - this node's clock has stood still: what it was granted or asked for may be over */
+void es_grants_slept(struct es_grants *grants);
+
 /* es_grants_ask() - begin a request, to all that are on the ring. Returns 0, or -ENOENT: this node is not. */
 int es_grants_ask(struct es_grants *grants, uint32_t lease_ms, uint64_t now_ms,
 		  struct es_grants_ask *ret_ask);

@@ -30,11 +30,46 @@ void es_lease_end(struct es_membership *m)
 /* Its own messages that must come back before a node that was late is a member again. */
 #define LAPSE_MESSAGES 2
 
+/* A lease leaves room for less (es_grants_wait_ms()). */
+#define SUSPENDED_NS 1000000
+
+/*
+ * Has this machine been suspended since the last look? Deadlines follow CLOCK_MONOTONIC, and so do the leases
+ * in the datapath; it stands still meanwhile, and the other nodes' clocks do not. CLOCK_BOOTTIME goes on: it
+ * is ahead by all the time in which the machine was suspended. It is read first, so that whatever this thread
+ * waits for in between makes the difference smaller, and a busy machine is not taken for one that slept.
+ */
+static int was_suspended(struct es_membership *m)
+{
+	long long boot_ns = (long long)es_clock_ns(CLOCK_BOOTTIME);
+	long long suspended_ns = boot_ns - (long long)es_clock_now_ns();
+	int is_first = !m->suspended_ns;
+
+	if (!is_first && suspended_ns <= m->suspended_ns + SUSPENDED_NS)
+		return 0;
+	m->suspended_ns = suspended_ns > 0 ? suspended_ns : 1;
+	return !is_first;
+}
+
+/* The leases that the others have given this node may be over by their clocks. */
+static void suspended_end(struct es_membership *m, unsigned long long now_ns)
+{
+	es_grants_slept(&m->group.grants);
+	if (m->bus_until_ns)
+		m->bus_until_ns = now_ns;
+	if (!m->has_lease)
+		return;
+	es_log(ES_LOG_WARNING, "this machine was suspended: its lease is over, others may have taken over");
+	es_lease_end(m);
+}
+
 void es_lease_watch(struct es_membership *m)
 {
-	unsigned long long until_ns = es_datapath_state(m->daemon->datapath)->lease_ns;
-	unsigned long long now_ns = es_clock_now_ns();
+	unsigned long long now_ns = es_clock_now_ns(), until_ns;
 
+	if (was_suspended(m))
+		suspended_end(m, now_ns);
+	until_ns = es_datapath_state(m->daemon->datapath)->lease_ns;
 	if (m->bus_until_ns && now_ns >= m->bus_until_ns) {
 		m->lapse = LAPSE_MESSAGES;
 		m->lapse_ns = m->bus_until_ns;

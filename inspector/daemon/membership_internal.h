@@ -54,6 +54,7 @@ struct es_story {
  * which the bus renewed it last; @bus_until_ns: so long that holds without grants, 0: noticed that it is
  * over; @lapse: so many messages of this node must come back that were sent after @lapse_ns, each after the
  * one before had, since the bus's part ran out in @lapse_epoch
+ * @suspended_ns: for so long this machine had been suspended at the last look; 0: there was none yet
  * @until_restart: this node's draining is none that lasts
  * @counted_in: this node's state when its connections were counted; @counted: that count's number, as told
  */
@@ -90,6 +91,7 @@ struct es_membership {
 	unsigned int lapse;
 	unsigned long long lapse_ns;
 	uint32_t lapse_epoch;
+	long long suspended_ns;
 	int must_rejoin;
 	int has_left; /* in order, so the others wait for what this node has: its lease stays what it is */
 	uint8_t is_dropped[ES_NODES_MAX];
@@ -124,7 +126,10 @@ void es_lease_keep(struct es_membership *membership);
 /* The lease is over, now if it was not before. */
 void es_lease_end(struct es_membership *membership);
 
-/* Has the lease run out, without a word of anybody? Then others may have taken over, as when one was lost. */
+/*
+ * Has the lease run out, without a word of anybody, or the machine been suspended? Then others may have taken
+ * over, as when one was lost.
+ */
 void es_lease_watch(struct es_membership *membership);
 
 /* Our own ES_WIRE_LOAD came back: since it was sent, the others had us among them. */

@@ -239,6 +239,57 @@ static void test_granted_too_late(void **test_state)
 	assert_true(m.must_end);
 }
 
+/* The clock by which leases end has stood still, and nobody else's: they are over, as if they had run out. */
+static void test_suspended(void **test_state)
+{
+	struct es_grants_ask ask;
+
+	(void)test_state;
+	back(es_clock_now_ns());
+	assert_int_equal(es_grants_ask(&m.group.grants, LEASE_MS, es_clock_now_ns() / 1000000, &ask), 0);
+	es_lease_watch(&m);
+	assert_true(holds());
+	m.suspended_ns -= 1000000000; /* it was, for so long */
+	es_lease_watch(&m);
+	assert_false(holds());
+	assert_true(m.must_end);
+	es_grants_take(&m.group.grants, 1, ask.number); /* granted before that */
+	es_lease_granted(&m);
+	assert_int_equal(es_grants_until_ms(&m.group.grants, 2), 0);
+	assert_false(holds());
+	back(m.lapse_ns); /* sent before that */
+	assert_int_equal(m.lapse, 2);
+	for (unsigned int i = 0; i < 2; i++)
+		back(es_clock_now_ns());
+	assert_true(holds());
+	assert_false(m.must_end);
+	grant(es_clock_now_ns());
+	assert_true(es_grants_until_ms(&m.group.grants, 2) > 0);
+}
+
+/* The first thing that is heard after it may be the grant, or the bus. */
+static void test_suspended_unnoticed(void **test_state)
+{
+	(void)test_state;
+	back(es_clock_now_ns());
+	m.suspended_ns -= 1000000000;
+	back(es_clock_now_ns());
+	assert_false(holds());
+	setup(NULL);
+	back(es_clock_now_ns());
+	m.suspended_ns -= 1000000000;
+	grant(es_clock_now_ns());
+	assert_false(holds());
+	/* One that is over already for another reason stays as it is. */
+	setup(NULL);
+	back(es_clock_now_ns());
+	es_lease_take_back(&m);
+	m.suspended_ns -= 1000000000;
+	es_lease_watch(&m);
+	assert_int_equal(m.lapse, 0);
+	assert_true(m.must_end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +302,8 @@ int main(void)
 		cmocka_unit_test_setup(test_granted_without_the_bus, setup),
 		cmocka_unit_test_setup(test_granted_and_late, setup),
 		cmocka_unit_test_setup(test_granted_too_late, setup),
+		cmocka_unit_test_setup(test_suspended, setup),
+		cmocka_unit_test_setup(test_suspended_unnoticed, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
