@@ -343,6 +343,26 @@ static void print_all_by_hand(struct json_object *nodes)
 	}
 }
 
+/* "lease: 870 ms more; granted by n1 (910 ms), n3 (870 ms)": to the node that was asked */
+static void print_lease(struct json_object *nodes, struct json_object *membership)
+{
+	const char *separator = "; granted by";
+
+	if (!has(membership, "granted_ms"))
+		return;
+	printf("lease: %llu ms more", es_json_number(membership, "granted_ms"));
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+
+		if (!has(node, "granted_ms"))
+			continue;
+		printf("%s %s (%llu ms)", separator, es_json_string(node, "name"),
+		       es_json_number(node, "granted_ms"));
+		separator = ",";
+	}
+	putchar('\n');
+}
+
 /* Does only the node itself tell it, in a reply of `cluster`? */
 static int is_own_word(const char *heading)
 {
@@ -394,6 +414,7 @@ static void print_nodes(struct json_object *status, int has_rates)
 		print_totals(table, nodes, changes);
 	es_table_print(table, stdout);
 	es_table_free(&table);
+	print_lease(nodes, es_json_object(status, "membership"));
 	print_troubles(nodes);
 	print_drift(nodes, changes);
 	print_all_by_hand(nodes);

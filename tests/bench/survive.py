@@ -24,6 +24,7 @@ from web import raw  # noqa: E402
 TOKENS = ("300", "500", "1000")
 FILE, FILE_BYTES = "20m", 20 << 20
 RATE = "4M"  # bytes a second, of each download
+REST_BYTES = 2 << 20  # more than a client may have in its kernel and in curl
 SLOW_S = 0.25  # a handshake that takes longer has waited; also the aim for the other nodes' shares
 SERVED_TOKENS = 2.5  # the aim: so many tokens after the cut, the dead node's share is served again
 PATIENCE_S = 10  # so long an answer may take, and a handshake's repeated SYNs
@@ -81,26 +82,32 @@ class Downloads:
             found.append(raw.Response(text).node if text.endswith(b"\r\n\r\n") else None)
         return found
 
-    def end(self):
-        """(its node, curl's status) of each, when all have ended. LabError: one has other bytes than the file, and no error."""
+    def under_way(self):
+        """Whether each lacks so much yet that it needs its node."""
+        paths_of = [self._path(number, "body") for number in range(len(self.children))]
+        return [not os.path.exists(path) or os.path.getsize(path) < FILE_BYTES - REST_BYTES for path in paths_of]
+
+    def end(self, were_under_way):
+        """(its node, curl's status) of each that was, when all have ended. LabError: one has other bytes than the file, and no error."""
         wanted, nodes = hashlib.sha256(server.file_content(FILE, FILE_BYTES)).digest(), self.nodes()
         statuses = [child.wait(120) for child in self.children]
         for number, status in enumerate(statuses):
             with open(self._path(number, "body"), "rb") as handle:
                 if not status and hashlib.sha256(handle.read()).digest() != wanted:
                     raise LabError("a download ended without an error, with other bytes than the file's")
-        return list(zip(nodes, statuses))
+        return [(node, status) for node, status, was in zip(nodes, statuses, were_under_way) if was]
 
 
 def cut(cluster, arguments):
     """A machine loses its power, and comes back: what its clients and the others' have seen."""
+    shares = cluster.shares(int((crash.BEFORE + cluster.detected_s + DEED_S) / crash.STEP))  # takes a while
     connections = crash.idle(cluster.lab, arguments.idle, cluster.servers, cluster.address)
-    shares = cluster.shares(int((crash.BEFORE + cluster.detected_s + DEED_S) / crash.STEP))
     cluster.wait_kept(connections)
-    first, asker = {}, threading.Thread(target=lambda: first.update(
+    under_way, first, asker = [], {}, threading.Thread(target=lambda: first.update(
         crash.ask_all(connections, raw.head("/1k"), cluster.detected_s, PATIENCE_S)))
 
     def deed():
+        under_way.extend(downloads.under_way())
         cluster.lab.kill(cluster.victim)
         asker.start()
 
@@ -111,7 +118,7 @@ def cut(cluster, arguments):
         # It is a connection like any other again.
         alive = [sock for sock, (node, _) in first.items() if isinstance(node, str)]
         again = crash.ask_all(alive, raw.head("/1k"), 0, PATIENCE_S)
-        ended = downloads.end()
+        ended = downloads.end(under_way)
     found = rounded({**judge(cluster, connections, first, again, knocks), **judge_downloads(cluster, ended)})
     for sock in connections:
         sock.close()

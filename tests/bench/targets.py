@@ -30,6 +30,10 @@ EARSHOT = {
     "earshot-uri": {"policy": "uri-hash", "settings": WORKERS},
     "earshot-every": {"policy": "uri-hash", "settings": {**WORKERS, "service.inspect": "every", "service.load_bound": 0}},
 }
+# Alike but for survive, which needs corosync: what it costs to tell others of idle connections.
+for mode, survive in (("earshot-corosync", "off"), ("earshot-survive", 1)):
+    EARSHOT[mode] = {"policy": "uri-hash", "membership": "corosync",
+                     "settings": {**EARSHOT["earshot-every"]["settings"], "service.survive": survive}}
 # Every request inspected, and the policy's own parameters: what moves, moves because the policy finds that worth it.
 HOT = {f"{policy}-{membership}": {"policy": policy, "settings": {**WORKERS, "service.inspect": "every"}, "membership": membership}
        for policy in ("wlc", "uri-hash", "lard", "lard-r") for membership in ("static", "corosync")}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A node's loss is its own affair: with leases that nodes grant each other, only its share waits for corosync to form anew."""
+import re
 import signal
 
 import pytest
@@ -86,8 +87,21 @@ def test_corosync_hangs(lab):
     assert not [node for node in OTHERS if slow(results[node])]
 
 
+def test_two_nodes():
+    """Each needs the other's grants: the one that is left is silent until corosync has formed anew, and says that it has quorum."""
+    with Lab(nodes=2, membership="corosync", policy="wrr", token=int(TOKEN * 1000), corosync={"quorum.two_node": 1}) as lab:
+        settled(lab, ["n1", "n2"])
+        results = knock(lab, lambda: lab.kill("n2"), 4, ports(lab))
+    for node in ("n1", "n2"):
+        waited = slow(results[node])
+        print(f"two nodes: {node}'s share waited from {waited[0][0]} s to {waited[-1][0]} s" if waited else f"{node}: no wait")
+        assert not waited or waited[-1][0] < 2.5 * TOKEN
+
+
 def test_granted(lab):
     """People see who grants what."""
     wait_for(lambda: all(n["granted_ms"] > 0 for n in lab.status("n1")["nodes"] if n["name"] != "n1"), "the grants")
     assert lab.status("n1")["membership"]["granted_ms"] > 0
     assert "granted by the other nodes for" in lab.node("n1").exec(["earshot", "status"]).stdout
+    assert re.search(r"^lease: \d+ ms more; granted by n2 \(\d+ ms\), n3 \(\d+ ms\), n4 \(\d+ ms\)$",
+                     lab.node("n1").exec(["earshot", "nodes"]).stdout, re.MULTILINE)

@@ -23,7 +23,7 @@ def fresh_ports(count):
 
 def ports(lab, count):
     """So many fresh client ports for each node, whose connections it inspects when all are there."""
-    found = {node: [] for node in ALL}
+    found = {node.name: [] for node in lab.nodes}
     while min(map(len, found.values())) < count:
         port = next(_next_port)
         found[raw.inspector(lab, port)].append(port)
