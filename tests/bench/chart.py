@@ -6,18 +6,20 @@
      "command": "./dev bench …", "measured": {"commit": "…", "date": "…", "machine": "…"}}
 
 Numbers as x values make lines, words make groups of bars; "scale": "log" in x spaces numbers by their ratio, as sizes are. A
-null is no value. A paper's own figures are dashed lines, or pale bars. A title may have a second line behind a line feed.
+null is no value. A paper's own figures are dashed lines, or pale bars. A title has a second line behind a line feed, or when it is long.
 """
 import functools
 import math
 import os
 import subprocess
+import textwrap
 import time
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 70, 16, 46, 88  # margins; below: the axis, the legend and where the figures are from
+LEFT, RIGHT, TOP, BOTTOM = 70, 16, 46, 94  # margins; below: the axis, the legend and where the figures are from
 ROW, CHARACTER = 15, 6.2  # pixels of a line of the legend, and of a character in it
+TITLE = 84  # characters of a line of it, of which there are two at most
 TICKS = 5
 # Okabe and Ito: to be told apart by everybody, and in print.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -123,7 +125,8 @@ class Chart:
         return self.bottom - (self.bottom - TOP) * (value - low) / (high - low)
 
     def frame(self):
-        for place, line in enumerate(self.data["title"].split("\n")):
+        lines = [part for line in self.data["title"].split("\n") for part in textwrap.wrap(line, TITLE)]
+        for place, line in enumerate(lines[:2]):
             self.add("text", line, x=WIDTH / 2, y=20.0 + 16 * place, text_anchor="middle", font_size=14 - 2 * place)
         for tick in self.ticks:
             self.add("line", x1=LEFT, x2=WIDTH - RIGHT, y1=self.y(tick), y2=self.y(tick),
@@ -131,7 +134,7 @@ class Chart:
             self.add("text", number(tick), x=LEFT - 6, y=self.y(tick) + 4, text_anchor="end")
         middle = (TOP + self.bottom) / 2
         self.add("text", self.data["y"]["label"], x=14, y=middle, text_anchor="middle", transform=f"rotate(-90 14 {middle:.1f})")
-        self.add("text", self.data["x"]["label"], x=(LEFT + WIDTH - RIGHT) / 2, y=self.bottom + 34.0, text_anchor="middle")
+        self.add("text", self.data["x"]["label"], x=(LEFT + WIDTH - RIGHT) / 2, y=self.bottom + 42.0, text_anchor="middle")
         measured = self.data["measured"]
         self.add("text", f"{self.data['command']}, {measured['commit']}, {measured['date']}", x=WIDTH - RIGHT, y=HEIGHT - 6,
                  text_anchor="end", font_size=9, fill="#666666")
@@ -139,7 +142,7 @@ class Chart:
     def legend(self):
         for place, row in enumerate(self.rows):
             for index, x, series in row:
-                y = self.bottom + 52.0 + ROW * place
+                y = self.bottom + 60.0 + ROW * place
                 if self.are_words:
                     self.add("rect", x=x + 12, y=y - 9, width=14, height=9, **self.bar_look(index, series))
                 else:
@@ -190,7 +193,8 @@ class Chart:
         group = (WIDTH - RIGHT - LEFT) / len(words)
         width = group / (len(series) + 1)
         for place, word in enumerate(words):
-            self.add("text", word, x=LEFT + group * (place + 0.5), y=self.bottom + 16.0, text_anchor="middle")
+            for line, part in enumerate(word.split(" ", 1) if CHARACTER * len(word) > group else [word]):
+                self.add("text", part, x=LEFT + group * (place + 0.5), y=self.bottom + 14.0 + 12 * line, text_anchor="middle")
             for index, each in enumerate(series):
                 value = each["values"][place]
                 if value is not None:

@@ -8,6 +8,7 @@ import sys
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 import paths  # noqa: E402, F401
+import chart  # noqa: E402
 import load  # noqa: E402
 import runs  # noqa: E402
 import targets  # noqa: E402
@@ -93,6 +94,20 @@ def balance(counted):
     return f", busiest node / mean {max(by_node) * targets.NODES / sum(by_node):.2f}" if sum(by_node) else ""
 
 
+def charts(rows, arguments):
+    """For each body, what each mode costs by the share of requests that move."""
+    made = {}
+    for size in arguments.sizes:
+        found = {(row["mode"], row["connection"]): row["own_to_direct"] for row in rows if row["size"] == size}
+        series = {mode: [found.get((mode, f"{share}% move")) for share in arguments.shares]
+                  for mode in arguments.modes if mode != "direct"}
+        if any(value for values in series.values() for value in values):
+            made[f"keepalive-{size}-cost"] = chart.make(
+                f"Every request inspected, {size}, connections kept", ("requests that move their connection, %", map(int, arguments.shares)),
+                "CPU time, one server asked directly = 1", series, "./dev bench keepalive")
+    return made
+
+
 def hot_workloads():
     """One file; and Zipf's popularity, as the web has it, of files that fit into any node's memory."""
     return [load.Workload("hot file", ["walk", "0", "0"]),
@@ -112,7 +127,7 @@ def main():
         # Where a target lives depends on its path, so on the size too.
         lists = {size: homes(world.lab("earshot-every"), size) for size in arguments.sizes}
         arguments.cells = [(size, workload(share, lists[size])) for size in arguments.sizes for share in arguments.shares]
-        return runs.report(world, arguments, moved)
+        return runs.report(world, arguments, moved, lambda rows: charts(rows, arguments))
 
 
 if __name__ == "__main__":

@@ -50,12 +50,12 @@ def text_of(path):
         return None
 
 
-def main():
+def main(words=None):
     parser = argparse.ArgumentParser(prog="./dev bench plots", description=__doc__)
     parser.add_argument("--check", action="store_true", help="draw nothing; 1 if a plot is not what its data give")
     parser.add_argument("--take", nargs="+", default=(), metavar="FILE", help="before that, charts of what benchmarks wrote")
     parser.add_argument("--docs", default=DOCS, metavar="DIR", help="where data/ and plots/ are")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     for name in ("data", "plots"):
         os.makedirs(os.path.join(arguments.docs, name), exist_ok=True)
     for path in arguments.take:

@@ -2,14 +2,15 @@
 """./dev bench plots: what is drawn of a chart's data, what is refused, and that --check sees a plot that is not its data's."""
 import copy
 import json
-import os
-import subprocess
-import sys
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 
 import chart
+import keepalive
+import plots
+import runs
 
 SVG = "{http://www.w3.org/2000/svg}"
 DATA = {"title": "Rate\nof three & <four>", "x": {"label": "nodes", "values": [1, 2, 4]}, "y": {"label": "requests/s"},
@@ -66,6 +67,12 @@ def test_wrong_data_is_refused(changes, told):
         drawn(**changes)
 
 
+def test_a_long_title_has_two_lines():
+    title = "Yang and Luo Fig. 4: content segregation beside weighted round robin, 20% of the requests dynamic"
+    texts = [text.text for text in drawn(title=title).iter(f"{SVG}text")]
+    assert " ".join(texts[:2]) == title and len(texts[0]) <= chart.TITLE
+
+
 def test_ticks():
     assert chart.ticks(0, 93) == [0, 20, 40, 60, 80, 100]
     assert chart.ticks(-5, 5) == [-6, -4, -2, 0, 2, 4, 6]
@@ -73,12 +80,14 @@ def test_ticks():
 
 
 @pytest.fixture(name="run")
-def _run(tmp_path):
+def _run(tmp_path, capsys):
     """./dev bench plots for pages in tmp_path: (exit status, all that it says)."""
     def run(*arguments):
-        done = subprocess.run([sys.executable, os.path.join(os.path.dirname(chart.__file__), "plots.py"), "--docs", str(tmp_path),
-                               *arguments], capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout + done.stderr
+        try:
+            status = plots.main(["--docs", str(tmp_path), *arguments])
+        except SystemExit as refused:
+            return 1, str(refused)
+        return status, capsys.readouterr().out
 
     return run
 
@@ -91,6 +100,19 @@ def test_charts_are_taken_from_a_benchmark(run, tmp_path):
     assert [series.get("paper") for series in made["series"]] == [None, True]
     (tmp_path / "out.json").write_text("{}")
     assert run("--take", str(tmp_path / "out.json"))[0] == 1
+
+
+def test_charts_of_what_requests_cost():
+    arguments = SimpleNamespace(sizes=["1k"], shares=["0", "100"], modes=["direct", "earshot-every", "haproxy"])
+    rows = [{"size": "1k", "mode": mode, "connection": f"{share}% move", "own_to_direct": cost}
+            for share, costs in (("0", (1, 1.2, 1.5)), ("100", (1, 2.5, 1.5))) for mode, cost in zip(arguments.modes, costs)]
+    series = [{"name": "earshot-every", "values": [1.2, 2.5]}, {"name": "haproxy", "values": [1.5, 1.5]}]
+    for made, places in ((keepalive.charts(rows, arguments)["keepalive-1k-cost"], [0, 100]),
+                         (runs.cost_chart("quick", rows)["quick-cost"], ["1k, 0% move", "1k, 100% move"])):
+        chart.check(made)
+        assert made["series"] == series and made["x"]["values"] == places
+    alone = [{**row, "own_to_direct": None} for row in rows]
+    assert not keepalive.charts(alone, arguments) and not runs.cost_chart("quick", alone)
 
 
 def test_check_sees_what_is_not_as_the_data_say(run, tmp_path):
