@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What papers_lab.py is made of, without a cluster: content, control groups, the clients' judgement, the tables."""
 import os
+import re
 import subprocess
 from types import SimpleNamespace
 
@@ -9,10 +10,13 @@ import pytest
 import cgroups
 import papers_client
 import papers_lab
+import papers_why
 from earshotlab import LabError
 from papers_content import LARGE_BYTES, Content
 
 MB = 1 << 20
+# The last figure and table of each paper, in its own numbers.
+PAPERS = {"Yang, Luo": (4, ["1"]), "LVS-CAD": (19, ["I", "II"]), "HyLARD": (7, ["1", "2"]), "DTS": (9, ["1", "2", "3", "4"])}
 
 
 @pytest.fixture(name="group")
@@ -142,3 +146,51 @@ def test_an_error_of_a_client_is_a_failure(capsys):
     assert papers_lab.finish(arguments, [fabricated("fig4", "wrr", 1, 100)], 0) == 0
     assert papers_lab.finish(arguments, [fabricated("fig4", "wrr", 1, 100, errors=2)], 0) == 1
     assert "2 short" in capsys.readouterr().out
+
+
+class Rates:
+    """In place of simulations: a move that is dear is worth twice as much to whoever avoids it."""
+
+    def __init__(self):
+        self.asked = []
+
+    def gain(self, policy, other, settings):
+        self.asked.append((policy, other))
+        return 20.0 if settings.get("cpu-handover-us", 0) >= 300 else -1.5
+
+    def get(self, _policy, settings, _what=None):
+        return 100.0 + settings["requests-per-connection"]
+
+
+def test_what_is_tried_where_a_statement_differs():
+    """The script's own settings first, then one change after another; a gain that is the other way round does not hold."""
+    statement = next(each for each in papers_why.STATEMENTS if each.figure == "HyLARD T.2")
+    rows = list(papers_why.rows_of(Rates(), statement))
+    assert len(rows) == 1 + len(statement.changed) and rows[0]["changed"] == "as in papers_sim.py"
+    held = {row["changed"]: row["holds"] for row in rows}
+    assert not held["as in papers_sim.py"] and held["cpu-handover-us 400"] and not held["cache-mb 160"]
+
+
+def test_a_parameter_of_the_policy_is_no_option():
+    """xLARD/R's capacity goes to the policy, not to the simulator."""
+    bench = Rates()
+    papers_why.of_fig18(bench, {"clients": 80, "capacity": 100})
+    assert bench.asked == [(("xlard-r", {"capacity": 100}), "lard-r")] * 2
+
+
+def numbers(text):
+    """{"1", "2", "4"} of "1, 2 and 4"; "1 to 5" are all between."""
+    text = re.sub(r"(\d+) to (\d+)", lambda m: " ".join(map(str, range(int(m[1]), int(m[2]) + 1))), text)
+    return set(re.findall(r"\d+|I+", text))
+
+
+def test_the_page_has_each_figure_of_the_papers():
+    with open(os.path.join(os.path.dirname(__file__), "../../docs/papers.md"), encoding="utf-8") as handle:
+        page = handle.read().partition("## Every figure and table")[2].partition("\n## ")[0]
+    for paper, (figures, tables) in PAPERS.items():
+        named = {"Fig": set(), "Table": set()}
+        for cell in re.findall(rf"^\| {paper} \| ([^|]*) \|", page, re.M):
+            for kind, text in re.findall(r"(Fig|Table)s?\.? ([^;]*)", cell):
+                named[kind] |= numbers(text)
+        assert named["Fig"] == {str(number) for number in range(1, figures + 1)}, paper
+        assert named["Table"] == set(tables), paper
