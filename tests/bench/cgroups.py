@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A node's page cache and disk: a memory and a blkio control group (cgroup v1) around its server.
+"""A node's page cache, disk and CPU: a memory, a blkio and a cpu control group (cgroup v1) around its server.
 
 The page cache is limited together with all other memory of the group, and charged to who reads first. The block layer's
 throttle makes of the machine's disk one of a stated speed; its limits of requests and of bytes hold at once.
@@ -12,7 +12,9 @@ import time
 from earshotlab import LabError
 
 MOUNT = "/sys/fs/cgroup"
-CONTROLLERS = ("memory", "blkio")
+CONTROLLERS = ("memory", "blkio", "cpu")
+_PERIOD_US = 10000  # in which a group gets its share of a CPU; what has used it waits for the next one
+_SHARES_USUAL, _SHARES_MOST = 1024, 262144
 _PATIENCE_S = 5.0
 
 
@@ -40,9 +42,9 @@ def check():
 class Group:
     """One node's. As a context manager it is there inside the block; its processes must have ended at the end."""
 
-    def __init__(self, name, device, cache_bytes):
+    def __init__(self, name, device, memory_bytes):
         self.device = device
-        self.cache_bytes = cache_bytes
+        self.memory_bytes = memory_bytes
         self.paths = {controller: os.path.join(MOUNT, controller, name) for controller in CONTROLLERS}
 
     def __enter__(self):
@@ -50,7 +52,7 @@ class Group:
         try:
             for path in self.paths.values():
                 os.mkdir(path)
-            self._write("memory", "memory.limit_in_bytes", self.cache_bytes)
+            self.set_memory(self.memory_bytes)
         except OSError as error:
             self.__exit__()
             raise LabError(f"control group {self.paths['memory']}: {error.strerror}") from error
@@ -92,6 +94,16 @@ class Group:
         """Limit reads; 0 each: no limit."""
         self._write("blkio", "blkio.throttle.read_iops_device", f"{self.device} {requests_per_s}")
         self._write("blkio", "blkio.throttle.read_bps_device", f"{self.device} {bytes_per_s}")
+
+    def set_memory(self, limit_bytes):
+        """Of the page cache and all else."""
+        self._write("memory", "memory.limit_in_bytes", limit_bytes)
+
+    def set_cpu(self, share):
+        """So much of one CPU for all processes, whatever else runs on the machine; 0: no limit, and what others leave."""
+        self._write("cpu", "cpu.shares", _SHARES_MOST if share else _SHARES_USUAL)
+        self._write("cpu", "cpu.cfs_period_us", _PERIOD_US)
+        self._write("cpu", "cpu.cfs_quota_us", round(share * _PERIOD_US) or -1)
 
     def forget(self):
         """Give back what the group holds that nobody uses, cached files above all."""

@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 import paths  # noqa: E402, F401
 import runs  # noqa: E402
+from cluster import rules  # noqa: E402
 from cluster.membership import serving, settled  # noqa: E402
 from earshotlab import Lab, LabError, topology, wait_for  # noqa: E402
 from packets.model import jhash  # noqa: E402
@@ -148,10 +149,7 @@ class Earshot:
         self.lab = stack.enter_context(Lab(
             name=f"bench-{name}", nodes=NODES, membership="corosync", token=token, policy=policy, timeout=START_S))
         route(self.lab, self.lab.net.nodes)
-        with open(self.lab.config_file, "a", encoding="utf-8") as handle:
-            handle.write(more)
-        for node in self.lab.nodes:
-            node.exec(["earshot", "reload"])
+        rules.add(self.lab, more)
         self.whole()
 
     def whole(self):

@@ -17,7 +17,7 @@ import socket
 import sys
 import time
 
-from papers_content import MARK, Content
+from papers_content import CONTENTS, MARK
 
 PHASES = ("fill", "settle", "measure")
 TIMEOUT_S = 30.0
@@ -25,7 +25,7 @@ READ_BYTES = 1 << 20
 PACE_BYTES = 64 << 10
 HEAD_BYTES = 4096
 DRAWS = 200000
-PAGE, DOWNLOAD = "page", "download"
+PAGE, DOWNLOAD, DYNAMIC = KINDS = "page", "download", "dynamic"
 
 
 class Slot:
@@ -52,7 +52,8 @@ class Client:
 
     def __init__(self, options):
         self.options = options
-        self.content = Content(options["files"])
+        name, arguments = options["content"]
+        self.content = CONTENTS[name](**arguments)
         everything = options["mode"] == "loop"
         self.draws = {PAGE: self._draws(0, None if everything else lambda number: number >= self.content.large),
                       DOWNLOAD: self._draws(1, lambda number: number < self.content.large)}
@@ -74,8 +75,8 @@ class Client:
         self.bytes = 0
         self.connections = 0
         self.nodes = collections.Counter()
-        self.kinds = {kind: collections.Counter() for kind in (PAGE, DOWNLOAD)}
-        self.latencies = []
+        self.kinds = {kind: collections.Counter() for kind in KINDS}
+        self.latencies = {kind: [] for kind in KINDS}
 
     # --- one request
 
@@ -85,6 +86,8 @@ class Client:
             slot.kind = PAGE if slot.pages else DOWNLOAD
             slot.pages = slot.pages - 1 if slot.pages else self.options["pages"]
         slot.file = next(self.draws[slot.kind])
+        if self.content.is_dynamic(slot.file):
+            slot.kind = DYNAMIC
         slot.turn += 1
         slot.head, slot.size, slot.got, slot.node = b"", None, 0, None
         slot.begun = time.monotonic()
@@ -191,7 +194,7 @@ class Client:
     def complete(self, slot):
         elapsed = time.monotonic() - slot.begun
         self.nodes[slot.node] += 1
-        self.latencies.append(elapsed)
+        self.latencies[slot.kind].append(elapsed)
         self.kinds[slot.kind][self.quality(slot, elapsed)] += 1
         if not slot.left:
             self.close(slot)
@@ -242,12 +245,18 @@ class Client:
                     self.fail(slot, "timeout")
 
     def report(self, elapsed):
-        latencies = sorted(self.latencies) or [0.0]
+        everything = [each for latencies in self.latencies.values() for each in latencies]
         print("RESULT", json.dumps({
-            "requests": len(self.latencies), "seconds": elapsed, "bytes": self.bytes, "connections": self.connections,
+            "requests": len(everything), "seconds": elapsed, "bytes": self.bytes, "connections": self.connections,
             "nodes": self.nodes, "kinds": self.kinds, "errors": self.errors,
-            "p50_ms": round(latencies[len(latencies) // 2] * 1e3, 2),
-            "p99_ms": round(latencies[len(latencies) * 99 // 100] * 1e3, 2)}), flush=True)
+            "p50_ms": percentile_ms(everything, 50), "p99_ms": percentile_ms(everything, 99),
+            "p50_ms_of": {kind: percentile_ms(latencies, 50) for kind, latencies in self.latencies.items()}}), flush=True)
+
+
+def percentile_ms(latencies, percent):
+    """Of seconds; 0 if there are none."""
+    latencies = sorted(latencies) or [0.0]
+    return round(latencies[len(latencies) * percent // 100] * 1e3, 2)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The papers' clusters: four nodes with corosync, each with a page cache and a disk of its own, and one run on them."""
+"""The papers' clusters: four nodes, each with a page cache, a disk and perhaps a share of a CPU of its own;
+and one run on them."""
 import contextlib
 import json
 import os
@@ -12,9 +13,11 @@ import time
 
 import cgroups
 import cpu
+import papers_cgi
+from cluster import rules
 from earshotlab import Lab, LabError, netns, process, server, topology, wait_for
 from earshotlab.probe import receives
-from papers_content import Content
+from papers_content import CONTENTS
 
 NODES = 4
 CLIENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "papers_client.py")
@@ -36,15 +39,14 @@ _HTTP = """\
         root {docroot};
         add_header X-Node {node} always;
         location = /node {{ return 200 "{node}\\n"; }}
+{more}
     }}"""
-
 
 class Nodes:
     """Copies of the content and control groups, which outlive the labs; `stack` removes them."""
 
     def __init__(self, stack, arguments):
         self.arguments = arguments
-        self.content = Content(arguments.files)
         name = f"earshot-papers-{os.getpid()}"
         try:
             self.directory = stack.enter_context(
@@ -52,31 +54,52 @@ class Nodes:
         except OSError as error:
             raise LabError(f"{arguments.directory}: {error.strerror}") from error
         device = cgroups.disk_of(self.directory)
-        needed = NODES * self.content.total_bytes
-        if shutil.disk_usage(self.directory).free < 2 * needed:
-            raise LabError(f"{arguments.directory}: {needed >> 20} MB are needed, and as much again left free")
         self.names = [f"n{number}" for number in range(1, NODES + 1)]
         self.groups = {node: stack.enter_context(cgroups.Group(f"{name}-{node}", device, arguments.cache_mb << 20))
                        for node in self.names}
-        for node in self.names:
-            self.content.write(self.docroot(node))
+        self.contents = {}  # that are written: name: content
 
-    def docroot(self, node):
-        return os.path.join(self.directory, node)
+    def docroot(self, node, experiment):
+        """Where a node's copy of what the experiment asks for is."""
+        return os.path.join(self.directory, experiment.content, node)
+
+    @property
+    def _script(self):
+        return os.path.join(self.directory, "page")
+
+    def _write(self, experiment):
+        """All nodes' copies of its content, when it is first asked for."""
+        if experiment.content in self.contents:
+            return
+        content = CONTENTS[experiment.content](**experiment.arguments(self.arguments.files))
+        needed = NODES * content.total_bytes
+        if shutil.disk_usage(self.directory).free < 2 * needed:
+            raise LabError(f"{self.arguments.directory}: {needed >> 20} MB are needed, and as much again left free")
+        for node in self.names:
+            content.write(self.docroot(node, experiment))
+        papers_cgi.write_script(self._script)
+        self.contents[experiment.content] = content
 
     @contextlib.contextmanager
-    def cluster(self, policy, settings):
+    def cluster(self, policy, experiment):
         """A fresh lab with cold caches, which serves."""
+        self._write(experiment)
         for node in self.names:
-            self.content.forget(self.docroot(node))
+            self.contents[experiment.content].forget(self.docroot(node, experiment))
             self.groups[node].forget()
             self.groups[node].set_disk(0, 0)
-        with Lab(nodes=NODES, membership="corosync", policy=policy, settings=settings, server="none") as lab:
+            self.groups[node].set_cpu(1 if experiment.cpu else 0)
+            self.groups[node].set_memory((experiment.cache_mb or self.arguments.cache_mb) << 20)
+        # Sizes come from one copy, as all are alike.
+        settings = {"service.document_root": self.docroot(self.names[0], experiment), **experiment.settings(policy)}
+        name = policy.partition(":")[0]
+        with Lab(nodes=NODES, membership=experiment.membership, policy=name, settings=settings, server="none") as lab:
             netns.set_sysctls(lab.net.client, {"net.ipv4.tcp_tw_reuse": 1})
             for node in self.names:
-                self._nginx(lab, node)
+                self._nginx(lab, node, experiment)
             for node in self.names:
                 self._wait(lab, node)
+            rules.add(lab, experiment.rules.get(name, ""))
             lab.wait_serving()
             wait_for(lambda: all(_is_settled(lab, node) for node in self.names), "one cluster")
             yield lab
@@ -84,10 +107,19 @@ class Nodes:
             if kills:
                 raise LabError(f"the kernel killed {kills} of nginx' processes: --cache-mb is too little")
 
-    def _nginx(self, lab, node):
-        directory = lab.node_directory(node)
-        argv = server.nginx(directory, _HTTP.format(node=node, docroot=self.docroot(node)), main=_MAIN, connections=8192)
-        with open(os.path.join(directory, "nginx.log"), "ab") as log:
+    def _nginx(self, lab, node, experiment):
+        directory, more = lab.node_directory(node), ""
+        if experiment.dynamic:
+            socket = os.path.join(directory, "cgi.sock")
+            self._start(lab, node, papers_cgi.command(socket), "cgi.log")
+            wait_for(lambda: os.path.exists(socket), f"fcgiwrap's socket on {node}")
+            more = papers_cgi.location(socket, self._script)
+        text = _HTTP.format(node=node, docroot=self.docroot(node, experiment), more=more)
+        self._start(lab, node, server.nginx(directory, text, main=_MAIN, connections=8192), "nginx.log")
+
+    def _start(self, lab, node, argv, name):
+        """On that node, with its share of memory, disk and CPU."""
+        with open(os.path.join(lab.node_directory(node), name), "ab") as log:
             lab.node(node).popen(argv, stdout=log, stderr=log, preexec_fn=self.groups[node].join)
 
     @staticmethod
@@ -99,22 +131,22 @@ class Nodes:
             logs = (process.log_tail(os.path.join(directory, name)) for name in ("nginx.log", "error.log"))
             raise LabError(str(error), "\n".join(filter(None, logs))) from error
 
-    def measure(self, policy, experiment):
+    def measure(self, policy, experiment, connections):
         """One run from cold caches; a dictionary as in the JSON file's "runs"."""
-        # Sizes come from one copy, as all are alike.
-        settings = {"service.document_root": self.docroot(self.names[0]), **experiment.settings(policy)}
-        with self.cluster(policy.partition(":")[0], settings) as lab:
-            options = {"address": topology.VIP, "port": topology.PORT, "files": self.arguments.files,
-                       "seed": self.arguments.seed, "seconds": self.arguments.seconds, **experiment.client}
+        with self.cluster(policy, experiment) as lab:
+            options = {"address": topology.VIP, "port": topology.PORT, "connections": connections,
+                       "content": (experiment.content, experiment.arguments(self.arguments.files)),
+                       "seed": self.arguments.seed, "seconds": self.arguments.seconds or experiment.seconds, **experiment.client}
             run = _Run(lab, self.groups)
-            result = run.clients(options, self._throttle)
+            result = run.clients(options, lambda: self._throttle(experiment))
             targets = lab.node(self.names[0]).ask({"command": "table", "limit": 1}).get("table")
         requests = max(result["requests"], 1)
         served = [result["nodes"].get(node, 0) for node in self.names]
         read = sum(run.read_bytes.values())
         used = run.used
         return {
-            "policy": policy, "experiment": experiment.name, "settings": experiment.settings(policy),
+            "policy": policy, "experiment": experiment.name, "connections": connections,
+            "settings": experiment.settings(policy),
             "requests_per_s": round(result["requests"] / result["seconds"], 1),
             "mb_per_s": round(result["bytes"] / result["seconds"] / 1e6, 2),
             "hit_share": round(1 - read / max(result["bytes"], 1), 4),
@@ -134,8 +166,9 @@ class Nodes:
             "failed": bool(result["errors"] or not result["requests"]),
         }
 
-    def _throttle(self):
+    def _throttle(self, experiment):
         for group in self.groups.values():
+            group.set_cpu(experiment.cpu)
             group.set_disk(self.arguments.disk_iops, round(self.arguments.disk_mb * 1e6))
 
 
@@ -158,7 +191,7 @@ class _Run:
                 {node: group.reads() for node, group in self.groups.items()})
 
     def clients(self, options, throttle):
-        """Run them. The caches are filled from the disk as it is; `throttle` makes it slow for what comes then."""
+        """Run them. The caches are filled from the disk, and by the CPUs, as they are; `throttle` makes them slow then."""
         child = self.lab.client.popen([sys.executable, CLIENT, json.dumps(options)], stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, bufsize=0, text=False)
         deadline = time.monotonic() + sum(options["seconds"]) + 30
@@ -214,6 +247,7 @@ def _cpu_of(pid):
 def _is_settled(lab, node):
     """All nodes are targets to this one, and it knows what the policy's inspectors share."""
     status = lab.status(node)
-    if status["membership"]["phase"] != "stable" or any(each["state"] != "up" for each in status["nodes"]):
+    if status["membership"].get("phase", "stable") != "stable" or any(each["state"] != "up" for each in status["nodes"]):
         return False
-    return lab.node(node).ask({"command": "table"}).get("table", {}).get("state", "whole") == "whole"
+    table = lab.node(node).ask({"command": "table"}).get("table", {})
+    return table.get("state", "whole") in ("whole", "alone")  # alone: no bus, with static membership

@@ -177,15 +177,19 @@ class Targets:
         # Otherwise a client that connects 30,000 times a second runs out of ports after two seconds.
         netns.set_sysctls(lab.net.client, {"net.ipv4.tcp_tw_reuse": 1})
         servers = [node for node in lab.net.nodes if key != "plain" or node != PROXY]
-        for node in servers:
-            self._nginx(lab, node, "server", 1, _SERVER.format(docroot=self.docroot, node=node))
-        for node in servers:
-            self._wait(lab, node, 80, "bench-server.log")
+        self._servers(lab, servers)
         if key == "plain":
             self._proxies(lab)
         else:
             lab.wait_serving()
         return lab
+
+    def _servers(self, lab, nodes):
+        """nginx on each of them; returns when all answer."""
+        for node in nodes:
+            self._nginx(lab, node, "server", 1, _SERVER.format(docroot=self.docroot, node=node))
+        for node in nodes:
+            self._wait(lab, node, 80, "bench-server.log")
 
     def _nginx(self, lab, node, role, workers, content):
         directory = lab.node_directory(node)

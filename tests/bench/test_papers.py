@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What papers_lab.py is made of, without a cluster: content, control groups, the clients' judgement, the tables."""
+import json
 import os
 import re
 import subprocess
@@ -8,11 +9,14 @@ from types import SimpleNamespace
 import pytest
 
 import cgroups
+import papers_cached
+import papers_cgi
 import papers_client
+import papers_data
 import papers_lab
 import papers_why
 from earshotlab import LabError
-from papers_content import LARGE_BYTES, Content
+from papers_content import LARGE_BYTES, Content, Site
 
 MB = 1 << 20
 # The last figure and table of each paper, in its own numbers.
@@ -54,6 +58,29 @@ def test_files_are_what_they_say(tmp_path):
     for number in (0, 13, 49):
         body = (tmp_path / content.path(number)[1:]).read_bytes()
         assert len(body) == content.sizes[number] and body.startswith(content.mark(number)[:len(body)])
+
+
+def test_a_site_is_as_the_paper_says():
+    site = Site(dynamic=0.2)
+    large = [size for size in site.static_sizes if size >= 65536]
+    assert len(large) / len(site.static_sizes) == 0.003 and sum(large) / site.total_bytes == pytest.approx(0.539, abs=0.01)
+    drawn = site.draws(1, 100000)
+    assert sum(map(site.is_dynamic, drawn)) / len(drawn) == pytest.approx(0.2, abs=0.01)
+    assert sum(number < site.large for number in drawn) / len(drawn) == pytest.approx(0.0008, abs=0.0004)
+    assert not any(map(site.is_dynamic, Site().draws(1, 1000)))
+    assert len({site.path(number) for number in range(len(site.sizes))}) == len(site.sizes)
+
+
+def test_a_program_makes_the_page_that_is_asked_for(tmp_path):
+    site = Site(dynamic=1)
+    script = tmp_path / "page"
+    papers_cgi.write_script(script)
+    number = site.draws(1, 1)[0]
+    query = site.path(number).partition("?")[2]
+    done = subprocess.run([script], env={"QUERY_STRING": query}, capture_output=True, check=True)
+    head, _, body = done.stdout.partition(b"\r\n\r\n")
+    assert len(body) == site.sizes[number] and body.startswith(site.mark(number))
+    assert f"Content-Length: {len(body)}" in head.decode()
 
 
 def read_in(group, path):
@@ -101,20 +128,24 @@ def test_no_disk_is_said():
 
 
 def test_quality_of_service():
-    judge = papers_client.Client({"files": 20, "mode": "loop", "seed": 1, "rate": 1e6}).quality
+    judge = papers_client.Client({"content": ("worldcup", {"files": 20}), "mode": "loop", "seed": 1, "rate": 1e6}).quality
     download = SimpleNamespace(kind=papers_client.DOWNLOAD, size=1000000)
     assert [judge(download, seconds) for seconds in (1.005, 1.04, 1.06)] == ["good", "tolerable", "fail"]
     page = SimpleNamespace(kind=papers_client.PAGE, size=1)
     assert [judge(page, seconds) for seconds in (2.9, 4.9, 5.1)] == ["good", "tolerable", "fail"]
 
 
-def fabricated(experiment, policy, number, rate, errors=0):
-    return {"experiment": experiment, "policy": policy, "round": number, "requests_per_s": rate, "mb_per_s": 1.0,
+def fabricated(experiment, policy, number, rate, errors=0, connections=221):
+    return {"experiment": experiment, "policy": policy, "connections": connections, "round": number,
+            "requests_per_s": rate, "mb_per_s": 1.0,
             "hit_share": 0.5, "cpu_us": 100.0, "cpu_us_without_client": 80.0, "imbalance": 1.0, "machine_busy": 0.5,
-            "machine_foreign": 0.0, "moved_share": 0.0, "disk_kb_per_s": [1, 2, 3, 4], "disk_waiting": [0.0] * 4,
+            "machine_foreign": 0.0, "moved_share": 0.0, "disk_kb_per_s": [1, 2, 3, 4], "disk_reads_per_s": [1.0] * 4,
+            "disk_waiting": [0.0] * 4,
             "failed": bool(errors), "cpu_us_by_process": {"corosync": 30.0},
-            "client": {"errors": {"short": errors} if errors else {},
-                       "kinds": {"page": {"good": 9, "fail": 1}, "download": {"good": 3, "tolerable": 1}}}}
+            "client": {"errors": {"short": errors} if errors else {}, "seconds": 10,
+                       "p50_ms_of": {"page": 2.0, "download": 0.0, "dynamic": 8.0},
+                       "kinds": {"dynamic": {"good": rate}, "page": {"good": 9, "fail": 1},
+                                 "download": {"good": 3, "tolerable": 1}}}}
 
 
 def test_tables_have_the_medians_beside_the_papers():
@@ -123,7 +154,7 @@ def test_tables_have_the_medians_beside_the_papers():
             (("wrr", (100, 200, 100)), ("hylard", (200, 600, 150))) for number, rate in enumerate(rates, 1)]
     done += [fabricated("dts", policy, 1, 10) for policy in ("ring", "uri-hash")]
     text = papers_lab.report(arguments, done)
-    assert ["hylard", "2.54", "2.00", "1.50..3.00", "200"] in [line.split()[:5] for line in text.splitlines()]
+    assert ["hylard", "221", "2.54", "2.00", "1.50..3.00", "200"] in [line.split()[:6] for line in text.splitlines()]
     assert "FAILED" not in text and "75.00%" in text and "44,815" in text
     rows = papers_lab.summarise(done)
     assert [(row["policy"], row["to_base"]) for row in rows[:2]] == [("wrr", 1.0), ("hylard", 2.0)]
@@ -194,3 +225,41 @@ def test_the_page_has_each_figure_of_the_papers():
                 named[kind] |= numbers(text)
         assert named["Fig"] == {str(number) for number in range(1, figures + 1)}, paper
         assert named["Table"] == set(tables), paper
+
+
+def test_segregation_beside_the_paper(tmp_path):
+    arguments = papers_lab.options(["--experiments", "fig4,yl3,yl4", "--policies", "wrr,lard", "--data", str(tmp_path)])
+    done = [fabricated("yl4", policy, 1, rate, connections=192) for policy, rate in (("wrr", 100), ("cahrd", 130))]
+    done += [fabricated("yl3", policy, 1, rate, connections=load) for load in (16, 64, 192)
+             for policy, rate in (("wrr", load), ("uri-hash", 2 * load))]
+    done += [fabricated("fig4", policy, 1, rate) for policy, rate in (("wrr", 100), ("lard", 150))]
+    assert papers_lab.finish(arguments, done, 0) == 0
+    made = json.loads((tmp_path / "hylard-4.json").read_text())
+    assert [series["values"] for series in made["series"]] == [[1.0, 1.5], [1.0, 1.57]]
+    text = papers_lab.report(arguments, done)
+    assert ["cahrd", "dynamic", "1.27", "1.30"] in [line.split()[:4] for line in text.splitlines()]
+    made = json.loads((tmp_path / "yang-luo-4.json").read_text())
+    assert [(series["paper"], series["values"]) for series in made["series"]] == [(False, [30.0, 0.0]), (True, [27, 36])]
+    made = json.loads((tmp_path / "yang-luo-3.json").read_text())
+    assert [series["values"] for series in made["series"]] == [[16, 64, 192], [32, 128, 384]]
+    assert set(papers_data.FILES) == {*papers_lab.NAMES} - {"dts"}
+
+
+def cached(mode, number, rate, errors=0):
+    return {"experiment": "fig16", "nodes": 4, "round": number, "mode": mode, "size": "1k", "connection": "close",
+            "requests_per_s": rate, "cpu_us": 1e6 / rate, "cpu_us_own": 2e6 / rate,
+            "machine_busy": 1.0, "machine_foreign": 0.0, "warmup_errors": 0, "short": False, "failed": bool(errors),
+            "wrk": {"requests": 1, "errors": errors, "kinds": {"timeout": errors}}}
+
+
+def test_cached_pages_beside_each_plain_cluster(tmp_path, capsys):
+    arguments = papers_lab.options(["--experiments", "fig16", "--data", str(tmp_path)])
+    done = [cached(mode, number, rate * number) for number in (1, 2, 3)
+            for mode, rate in (("nat", 100), ("route", 200), ("ring", 400), ("wlc", 150), ("xlard-r", 160))]
+    assert papers_lab.finish(arguments, [], 0, done) == 0
+    assert "0.38 (0.38..0.38)  0.67 (0.67..0.67)  1.33 (1.33..1.33)" in capsys.readouterr().out
+    made = json.loads((tmp_path / "lvs-cad-16.json").read_text())
+    assert made["x"]["values"] == [4]
+    assert [series["values"] for series in made["series"]] == [[50.0], [-25.0], [-62.5], [0.8], [32.4]]
+    assert papers_lab.finish(arguments, [], 0, [*done, cached("nat", 4, 100, errors=2)]) == 1
+    assert "2 timeout" in capsys.readouterr().out
