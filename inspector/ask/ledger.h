@@ -74,7 +74,11 @@
 	X(http2_left, "connections whose clients were told to leave (GOAWAY): a drain, a stop")              \
 	X(stayed_waited,                                                                                     \
 	  "first requests of HTTP/2 that came too late to move: the server had to speak first")              \
-	X(stayed_pinned, "later requests of HTTP/2 that are another node's, and served here")
+	X(stayed_pinned, "later requests of HTTP/2 that are another node's, and served here")                \
+	X(ousted_new, "connections that had asked nothing, and made room for a new one")                     \
+	X(ousted_idle, "connections that waited for their next request, and made room for a new one")        \
+	X(full, "times that nobody was accepted, since all connections that there may be were in use")       \
+	X(streams_refused, "streams of HTTP/2 that were refused for that")
 
 enum es_ledger_counter {
 #define X(name, text) ES_LEDGER_##name,

@@ -330,6 +330,7 @@ enum es_conf_resume {
  * @client_ca: "": clients are not asked for certificates
  * @server: es_conf_endpoint_parse() reads it
  * @ktls: the kernel may write records of long responses; @workers: 0: one for each CPU
+ * @max_connections: of clients at a time, on a node; 0: by its memory
  * @until_s, @ocsp_until_s: when each certificate ends, and the OCSP answer for it, seconds since 1970, 0: it
  * could not be used, or there is none; @certificates_digest:
  * tells them from others, 0: the service is not on this node. Not of the file: es_certificates_note()
@@ -352,6 +353,7 @@ struct es_conf_tls {
 	enum es_conf_tell tell;
 	int ktls;
 	unsigned int workers;
+	unsigned int max_connections;
 	long long until_s[ES_CONF_CERTIFICATES_MAX];
 	long long ocsp_until_s[ES_CONF_CERTIFICATES_MAX];
 	unsigned long long certificates_digest;

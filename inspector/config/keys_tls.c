@@ -137,5 +137,15 @@ const struct es_conf_key es_conf_tls_keys[] = {
 
 	/* How many processes do the work. */
 	NUMBER(tls, workers, OWN, "0", 1, 256, NULL, "one for each CPU"),
+
+	/*
+	 * How many connections of clients a node has of the service at a time; each of the workers has its
+	 * part. A stream of HTTP/2 counts as one, too. If there are more, those that have asked nothing make
+	 * room, and those that are idle; while all are in use, others wait to be accepted.
+	 *
+	 * By the memory: half of what the machine has, 128 KB for each, in equal parts for all services with
+	 * *tls*; and not more than the half of the files that a worker may have open.
+	 */
+	NUMBER(tls, max_connections, OWN, "0", 1, 16777216, NULL, "by the memory"),
 	{.name = NULL},
 };

@@ -37,6 +37,7 @@ static void test_defaults(void **state)
 	assert_int_equal(tls->tell, ES_CONF_TELL_X_FORWARDED);
 	assert_int_equal(tls->ktls, 0);
 	assert_int_equal(tls->workers, 0);
+	assert_int_equal(tls->max_connections, 0);
 	assert_int_equal(tls->resume, ES_CONF_RESUME_HOME);
 	assert_int_equal(tls->inspect, ES_INSPECT_FIRST);
 	assert_string_equal(service->policy, "uri-hash");
@@ -73,7 +74,7 @@ static void test_all(void **state)
 		"/b.der }\n"
 		"alpn = http/1.1 minimum = 1.3 suites = \"TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384\"\n"
 		"client_ca = /ca.pem client_required = no server = \"unix:/run/web.sock\" tell = proxy "
-		"ktls = auto resume = ring workers = 3 } }");
+		"ktls = auto resume = ring workers = 3 max_connections = 9 } }");
 	const struct es_conf_tls *tls = &conf->services[0].tls;
 
 	(void)state;
@@ -89,6 +90,7 @@ static void test_all(void **state)
 	assert_int_equal(tls->tell, ES_CONF_TELL_PROXY);
 	assert_int_equal(tls->ktls, 1);
 	assert_int_equal(tls->workers, 3);
+	assert_int_equal(tls->max_connections, 9);
 	assert_int_equal(tls->resume, ES_CONF_RESUME_RING);
 	assert_int_equal(conf->services[0].inspect, ES_INSPECT_NEVER);
 	assert_int_equal(tls->inspect, ES_INSPECT_EVERY);
@@ -143,7 +145,8 @@ static const struct {
 	{OPEN SHORTER "certificates = /b } }",
 	 "t.conf:4: tls: unknown key \"certificates\": expected certificate | key | ocsp | alpn | minimum | "
 	 "ciphers | "
-	 "suites | client_ca | client_required | server | tell | ktls | resume | workers"},
+	 "suites | client_ca | client_required | server | tell | ktls | resume | workers | "
+	 "max_connections"},
 	{OPEN "tls { certificate = a.pem } }",
 	 "t.conf:4: tls: certificate = a.pem: expected an absolute path"},
 	{OPEN "tls { certificate = { /a.pem, /b.pem }\nkey = /a.key\n" SERVER "} }",

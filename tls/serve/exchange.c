@@ -35,6 +35,7 @@ enum phase { SHAKES, READS, ASKS, SETTLES, MOVES, SERVES, STREAMS, LEAVES };
  * @streams: of HTTP/2, which have requests of their own; NULL: it speaks HTTP/1
  */
 struct es_exchange {
+	struct es_place place; /* the first, so that it leads here */
 	struct es_exchanges *all;
 	struct es_exchange *next, *previous;
 	struct es_serve *serve;
@@ -84,6 +85,7 @@ static void tell(struct es_exchange *x, enum es_ask_kind kind)
 
 static void end(struct es_exchange *x, int is_reset)
 {
+	es_places_leave(&x->client.service->places, &x->place);
 	tell(x, ES_ASK_DONE);
 	es_question_free(&x->question);
 	es_handing_free(&x->handing);
@@ -504,6 +506,28 @@ static enum step step_of(struct es_exchange *x)
 	}
 }
 
+static enum es_place_kind kind_of(const struct es_exchange *x)
+{
+	int is_known = x->requests || x->client.is_arrived;
+
+	switch (x->phase) {
+	case SHAKES:
+		return ES_PLACE_NEW;
+	case READS:
+		if (!is_known)
+			return ES_PLACE_NEW;
+		return x->requests ? ES_PLACE_IDLE : ES_PLACE_BUSY;
+	case STREAMS:
+		if (!es_streams_has_asked(x->streams))
+			return is_known ? ES_PLACE_BUSY : ES_PLACE_NEW;
+		return es_streams_is_idle(x->streams) ? ES_PLACE_IDLE : ES_PLACE_BUSY;
+	case LEAVES: /* what is left of it is the kernel's */
+		return es_client_queued(&x->client) ? ES_PLACE_BUSY : ES_PLACE_NONE;
+	default:
+		return ES_PLACE_BUSY;
+	}
+}
+
 static void run(struct es_exchange *x)
 {
 	enum step step;
@@ -511,9 +535,11 @@ static void run(struct es_exchange *x)
 	do
 		step = step_of(x);
 	while (step == GOES_ON);
+	if (step == IS_GONE)
+		return;
+	es_places_put(&x->client.service->places, &x->place, kind_of(x));
 	/* These phases have seen what they send, and wait accordingly. */
-	if (step == IS_GONE || x->phase == MOVES || x->phase == SERVES || x->phase == STREAMS ||
-	    x->phase == LEAVES)
+	if (x->phase == MOVES || x->phase == SERVES || x->phase == STREAMS || x->phase == LEAVES)
 		return;
 	/* Said while nothing is forwarded: tickets, an answered key update. */
 	if (es_client_queued(&x->client) && !x->client.is_holding) {
@@ -561,6 +587,18 @@ static void expired(void *ctx)
 	}
 }
 
+static void oust(struct es_place *place)
+{
+	struct es_exchange *x = (struct es_exchange *)place;
+	int is_new = place->kind == ES_PLACE_NEW;
+
+	count(x, is_new ? ES_SERVE_ousted_new : ES_SERVE_ousted_idle);
+	if (is_new)
+		end(x, 1);
+	else if ((x->streams ? streamed(x, es_streams_end(x->streams)) : leave(x)) != IS_GONE)
+		run(x);
+}
+
 int es_exchange_new(struct es_exchanges *all, struct es_serve *serve_of, struct es_serve_service *service,
 		    int fd, const struct es_flow *flow)
 {
@@ -572,6 +610,8 @@ int es_exchange_new(struct es_exchanges *all, struct es_serve *serve_of, struct 
 	}
 	x->all = all;
 	x->serve = serve_of;
+	x->place.since_ns = es_clock_now_ns();
+	x->place.oust = oust;
 	x->next = all->first;
 	if (x->next)
 		x->next->previous = x;

@@ -61,6 +61,7 @@ static int stream_new(struct es_streams *s, int32_t id)
 		s->first = st;
 	s->last = st;
 	s->count++;
+	s->client->service->places.streams++;
 	return nghttp2_session_set_stream_user_data(s->session, id, st) ? -ENOMEM : 0;
 }
 
@@ -78,6 +79,7 @@ void es_streams_remove(struct es_streams *s, struct es_stream *st)
 	else
 		s->last = st->previous;
 	s->count--;
+	s->client->service->places.streams--;
 	if (s->asked == st)
 		s->asked = NULL;
 	es_stream_fini(st);
@@ -146,6 +148,11 @@ static void request_read(struct es_streams *s, struct es_stream *st, int is_over
 {
 	es_streams_count(s, ES_SERVE_requests);
 	st->is_first = !s->requests++;
+	if (!st->is_first && es_places_are_in_use(&s->client->service->places)) {
+		es_streams_count(s, ES_SERVE_streams_refused);
+		es_stream_reset(st, NGHTTP2_REFUSED_STREAM);
+		return;
+	}
 	st->refuse_with = es_stream_read(st, !is_over);
 	st->phase = ES_STREAM_WAITS;
 }

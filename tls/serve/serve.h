@@ -15,6 +15,7 @@
 #include "tls/serve/counters.h"
 #include "tls/serve/ktls.h"
 #include "tls/serve/peers.h"
+#include "tls/serve/places.h"
 
 #define ES_SERVE_HANDSHAKE_S 10.0 /* from the first byte that is awaited to the last of the handshake */
 #define ES_SERVE_IDLE_S	     75.0 /* between two requests */
@@ -40,7 +41,8 @@ struct es_upstream;
  * @has_ktls: the kernel may write records of long responses
  * @number: in the ledger; @counters: this worker's, of this service
  * @is_drained: this node should lose its clients: the daemon says so
- * @idle: of this worker: connections to it that wait for a request, the last used first
+ * @places: of this worker: its clients
+ * @idle: of this worker: connections to the server that wait for a request, the last used first
  */
 struct es_serve_service {
 	char name[ES_CONF_NAME_SIZE];
@@ -59,6 +61,7 @@ struct es_serve_service {
 	unsigned int number;
 	struct es_ledger_block *counters;
 	int is_drained;
+	struct es_places places;
 	struct es_upstream *idle;
 	unsigned int idle_count;
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "inspector/base/wall.h"
@@ -124,6 +125,7 @@ static int add_service(struct es_settings *s, const struct es_conf_service *from
 	to->inspect = from->tls.inspect;
 	to->tell = (enum es_tls_tell)from->tls.tell;
 	to->has_ktls = from->tls.ktls;
+	to->places.most = from->tls.max_connections; /* until share_places() */
 	rc = find_server(s->conf, from, to, err);
 	if (!rc)
 		rc = make_context(s->conf, from, is_lenient, &to->context, err);
@@ -136,6 +138,20 @@ static int add_service(struct es_settings *s, const struct es_conf_service *from
 		s->most_workers = s->workers[s->count];
 	s->count++;
 	return 0;
+}
+
+/* How many clients each worker may have; what the machine has is shared out when all services are known. */
+static void share_places(struct es_settings *s)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	unsigned long long memory =
+		pages > 0 && page > 0 ? (unsigned long long)pages * (unsigned long long)page : 0;
+	struct rlimit files = {.rlim_cur = 1024};
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	for (unsigned int i = 0; i < s->count; i++)
+		s->service[i].places.most = es_places_share(s->service[i].places.most, s->workers[i],
+							    s->count, memory, files.rlim_cur);
 }
 
 int es_settings_use_keys(struct es_settings *s, const struct es_tls_keys *keys, unsigned long long day)
@@ -225,6 +241,7 @@ int es_settings_new(const char *path, const char *node, const struct es_settings
 		es_settings_free(&s);
 		return rc;
 	}
+	share_places(s);
 	es_settings_judge(s);
 	*ret_settings = s;
 	return 0;

@@ -55,6 +55,16 @@ const char *es_streams_node(const struct es_streams *s)
 	return s->node;
 }
 
+int es_streams_has_asked(const struct es_streams *s)
+{
+	return s->requests > 0;
+}
+
+int es_streams_is_idle(const struct es_streams *s)
+{
+	return !s->count;
+}
+
 void es_streams_moved(struct es_streams *s)
 {
 	if (s->asked)
@@ -273,13 +283,18 @@ enum es_streams_result es_streams_run(struct es_streams *s)
 	return ES_STREAMS_GO_ON;
 }
 
+enum es_streams_result es_streams_end(struct es_streams *s)
+{
+	return end_with(s, NGHTTP2_NO_ERROR);
+}
+
 enum es_streams_result es_streams_expired(struct es_streams *s)
 {
 	enum es_streams_due due = s->due;
 
 	s->due = ES_STREAMS_DUE_NEVER;
 	if (due == ES_STREAMS_DUE_IDLE)
-		return end_with(s, NGHTTP2_NO_ERROR);
+		return es_streams_end(s);
 	if (due == ES_STREAMS_DUE_HOLD)
 		es_streams_open(s);
 	return es_streams_run(s);

@@ -39,6 +39,15 @@ enum es_streams_result {
 /* es_streams_run() - do what can be done now, and watch for what else can */
 enum es_streams_result es_streams_run(struct es_streams *streams);
 
+/* es_streams_has_asked() - has any request been read? */
+int es_streams_has_asked(const struct es_streams *streams);
+
+/* es_streams_is_idle() - is none of its streams open? */
+int es_streams_is_idle(const struct es_streams *streams);
+
+/* es_streams_end() - tell the client that it has to come anew. Returns ES_STREAMS_OVER. */
+enum es_streams_result es_streams_end(struct es_streams *streams);
+
 /* es_streams_expired() - the client's time is over */
 enum es_streams_result es_streams_expired(struct es_streams *streams);
 

@@ -3,14 +3,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "inspector/base/clock.h"
 #include "inspector/base/log.h"
 #include "tls/serve/ask.h"
 #include "tls/serve/exchange.h"
 #include "tls/serve/upstream.h"
 #include "tls/serve/worker.h"
 
-#define ACCEPTS_MAX 64	/* before those that are there have their turn */
-#define PAUSE_S	    0.1 /* while there are no descriptors */
+#define ACCEPTS_MAX 64	 /* before those that are there have their turn */
+#define PAUSE_S	    0.1	 /* while there are no descriptors */
+#define FULL_S	    0.02 /* while there are no places */
 #define END_S	    10.0
 #define LOOK_S	    0.1
 
@@ -32,6 +34,7 @@ struct worker {
 	struct gate *gate;
 	ev_io orders;
 	ev_timer pause;
+	ev_prepare settle;
 	ev_timer look; /* while it ends */
 	ev_tstamp left_s;
 	int is_draining;
@@ -44,6 +47,33 @@ static void set_gates(struct worker *w, int are_open)
 			ev_io_start(w->serve.loop, &w->gate[i].io);
 		else
 			ev_io_stop(w->serve.loop, &w->gate[i].io);
+}
+
+static void pause_for(struct worker *w, double seconds)
+{
+	ev_timer_set(&w->pause, seconds, 0.0);
+	ev_timer_start(w->serve.loop, &w->pause);
+}
+
+/* Streams have taken places since. */
+static void on_settle(struct ev_loop *loop, ev_prepare *prepare, int events)
+{
+	struct worker *w = prepare->data;
+
+	(void)loop;
+	(void)events;
+	for (unsigned int i = 0; i < w->params->settings->count; i++)
+		es_places_settle(&w->params->settings->service[i].places, es_clock_now_ns());
+}
+
+/* Nobody else of the service is accepted for a moment. */
+static void fill(struct worker *w, const struct es_serve_service *service)
+{
+	es_serve_count(service->counters, ES_SERVE_full);
+	for (unsigned int i = 0; i < w->gate_count; i++)
+		if (w->gate[i].service == service)
+			ev_io_stop(w->serve.loop, &w->gate[i].io);
+	pause_for(w, FULL_S);
 }
 
 static void on_pause(struct ev_loop *loop, ev_timer *timer, int events)
@@ -61,13 +91,18 @@ static int accept_one(struct gate *gate)
 	socklen_t len = sizeof(from);
 	struct es_flow flow = {.service = gate->service->address[gate->family],
 			       .service_port = es_htons(gate->service->port)};
-	int fd = accept4(gate->io.fd, &from.sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd;
 
+	/* Those that are in the queue when it ends have nowhere else to go. */
+	if (!w->serve.is_ending && !es_places_may_come(&gate->service->places, es_clock_now_ns())) {
+		fill(w, gate->service);
+		return 0;
+	}
+	fd = accept4(gate->io.fd, &from.sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			set_gates(w, 0);
-			ev_timer_set(&w->pause, PAUSE_S, 0.0);
-			ev_timer_start(w->serve.loop, &w->pause);
+			pause_for(w, PAUSE_S);
 			return 0;
 		}
 		return errno != EAGAIN;
@@ -78,6 +113,7 @@ static int accept_one(struct gate *gate)
 	}
 	flow.client_port = es_htons(es_sockaddr_port(&from));
 	es_exchange_new(&w->exchanges, &w->serve, gate->service, fd, &flow);
+	es_places_settle(&gate->service->places, es_clock_now_ns());
 	return 1;
 }
 
@@ -260,10 +296,12 @@ int es_worker_run(const struct es_worker_params *params)
 	}
 	ev_timer_init(&w->pause, on_pause, PAUSE_S, 0.0);
 	ev_timer_init(&w->look, on_look, 0.0, LOOK_S);
-	w->pause.data = w->look.data = w;
+	ev_prepare_init(&w->settle, on_settle);
+	w->pause.data = w->look.data = w->settle.data = w;
 	ev_io_init(&w->orders, on_orders, params->orders, EV_READ);
 	w->orders.data = w;
 	ev_io_start(w->serve.loop, &w->orders);
+	ev_prepare_start(w->serve.loop, &w->settle);
 	set_gates(w, 1);
 	ev_run(w->serve.loop, 0);
 	es_exchanges_end(&w->exchanges);
