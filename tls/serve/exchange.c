@@ -156,6 +156,7 @@ static enum step serve(struct es_exchange *x)
 	struct es_http_head *head = x->head;
 	enum step step;
 
+	es_asker_listen(x->serve->asker); /* for a drain: where nobody is asked, it would not be heard of */
 	x->head = NULL;
 	x->phase = SERVES;
 	step = forwarded(x, es_forward_begin(&x->forward, head));
@@ -363,6 +364,12 @@ static enum step place(struct es_exchange *x)
 
 /* --- reading it */
 
+/* Is its node drained, and would it stay there? Where each request is placed, the next one takes it along. */
+static int is_to_go(const struct es_client *c)
+{
+	return c->service->is_drained && c->service->inspect != ES_INSPECT_EVERY;
+}
+
 static enum step read_over(struct es_exchange *x)
 {
 	int is_head = x->head->method == ES_HTTP_METHOD_HEAD;
@@ -403,7 +410,7 @@ static enum step read_head(struct es_exchange *x)
 			break;
 	}
 	/* Nobody has lost anything yet. */
-	if (!x->head && x->serve->is_ending && x->requests)
+	if (!x->head && x->requests && (x->serve->is_ending || is_to_go(&x->client)))
 		return leave(x);
 	if (!x->head && es_client_is_used_up(c)) {
 		count(x, ES_SERVE_ktls_ended);
@@ -646,7 +653,7 @@ void es_exchanges_drain(struct es_exchanges *all, const struct es_serve_service 
 
 	for (struct es_exchange *x = all->first; x; x = next) {
 		next = x->next;
-		if (x->phase == STREAMS && x->client.service == service)
+		if ((x->phase == STREAMS || x->phase == READS) && x->client.service == service)
 			run(x);
 	}
 }
