@@ -78,7 +78,8 @@
 	X(ousted_new, "connections that had asked nothing, and made room for a new one")                     \
 	X(ousted_idle, "connections that waited for their next request, and made room for a new one")        \
 	X(full, "times that nobody was accepted, since all connections that there may be were in use")       \
-	X(streams_refused, "streams of HTTP/2 that were refused for that")
+	X(streams_refused, "streams of HTTP/2 that were refused for that")                                   \
+	X(cut_off, "connections that were cut off, since their process has ended")
 
 enum es_ledger_counter {
 #define X(name, text) ES_LEDGER_##name,

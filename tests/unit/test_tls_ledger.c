@@ -100,6 +100,8 @@ static void test_sums(void **state)
 	es_serve_ledger_leave(&ledger, 1);
 	assert_int_equal(es_ledger_read(path, &read), 0);
 	assert_int_equal(es_ledger_open_connections(read.count[es_ledger_find(&read.head, "a")]), 2000);
+	assert_int_equal(count_of(&read, "a", ES_LEDGER_cut_off), 1000);
+	assert_int_equal(count_of(&read, "b", ES_LEDGER_cut_off), 0);
 	closed(&ledger);
 	free(settings);
 }

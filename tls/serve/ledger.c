@@ -168,8 +168,10 @@ void es_serve_ledger_leave(struct es_serve_ledger *ledger, unsigned int place)
 	for (unsigned int s = 0; place < head->places && s < ES_LEDGER_SERVICES; s++) {
 		uint64_t *count = ledger->file->block[place][s].count;
 
-		if (head->service[s].name[0] && count[ES_LEDGER_ended] != count[ES_LEDGER_accepted])
-			count[ES_LEDGER_ended] = count[ES_LEDGER_accepted];
+		if (!head->service[s].name[0] || count[ES_LEDGER_ended] == count[ES_LEDGER_accepted])
+			continue;
+		count[ES_LEDGER_cut_off] += es_ledger_open_connections(count);
+		count[ES_LEDGER_ended] = count[ES_LEDGER_accepted];
 	}
 }
 
