@@ -32,10 +32,11 @@ def _missing(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    """What holds for BPF alone is not run with the module, as in the packet suite."""
-    if daemon.DATAPATH == "module":
-        left_out = [item for item in items if item.get_closest_marker("bpf")]
-        items[:] = [item for item in items if not item.get_closest_marker("bpf")]
+    """What does not hold for the datapath is not run with it, as in the packet suite."""
+    marker = {"module": "bpf", "netfilter": "no_netfilter"}.get(daemon.DATAPATH)
+    left_out = [item for item in items if marker and item.get_closest_marker(marker)]
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
 
 

@@ -96,16 +96,24 @@ def test_large(lab, version, moves):
         reader.response("/len/2000")
 
 
+def stayed(lab):
+    """Requests that were served where they were, since a machine that is busy did not answer in time, or for another reason."""
+    counted = [cluster.counters(lab, node) for node in lab.net.nodes]
+    return sum(each[name] for each in counted for name in ("asked_in_vain", "stayed_unacknowledged", "stayed_refused"))
+
+
 def test_where(lab, how, moves):
-    """A hundred requests in a row, each where it belongs: nearly all are moved in time. With netfilter a connection comes to a node
+    """A hundred requests in a row, each where it belongs, or it is counted why not. With netfilter a connection comes to a node
     eight times a minute, and then no more."""
+    before = stayed(lab)
     sock, reader = cluster.connect(lab, how)
     right = 0
     with sock:
         for number, node in zip(range(100), round_trip()):
             sock.sendall(raw.head(f"/len/{number}", X_To=node))
             right += reader.response(f"/len/{number}").node == node
-    assert right >= (23 if lab.options["datapath"] == "netfilter" else 95), right
+    assert 100 - right <= stayed(lab) - before, right
+    assert right >= (23 if lab.options["datapath"] == "netfilter" else 50), right
 
 
 @pytest.mark.parametrize("cipher", list(secure.CIPHERS))
@@ -307,8 +315,9 @@ def test_replayed(lab):
     assert cluster.total(lab, "arrived") == before
 
 
+@pytest.mark.no_netfilter("the daemon is the datapath: while it stands still, no packet of a new connection gets through")
 def test_asks_nobody(lab, how):
-    """Where the daemon does not answer, a node serves what it has. (With netfilter it gets no packet then: the daemon is the datapath.)"""
+    """Where the daemon does not answer, a node serves what it has."""
     lab.node("n1").signal("earshotd", signal.SIGSTOP)
     try:
         for _ in range(6):
