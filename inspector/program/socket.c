@@ -113,26 +113,27 @@ static int es_netns_is_ours(int fd)
 static int es_socket_sends_tls(int fd)
 {
 	struct tls_crypto_info info;
-	char ulp[16] = "";
-	socklen_t len = sizeof(ulp);
+	socklen_t len = sizeof(info);
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_ULP, ulp, &len) || !len || strcmp(ulp, "tls") != 0)
-		return 0;
-	len = sizeof(info);
 	return getsockopt(fd, SOL_TLS_LEVEL, TLS_RX, &info, &len) && errno == EBUSY;
 }
 
-/* Anything between the program and the stream, or in front of the socket, would not move along. */
-static int es_socket_is_plain(int fd, int is_tls)
+/*
+ * Anything between the program and the stream, or in front of the socket, would not move along. Only a
+ * program that @knows_tls has the records that it has sent.
+ */
+static int es_socket_is_plain(int fd, int knows_tls, int *ret_sends_tls)
 {
 	struct sock_filter filter[1];
 	socklen_t filter_len = 0;
 	char ulp[16] = "";
 	socklen_t ulp_len = sizeof(ulp);
 
-	if (es_option_get(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_TCP)
+	if (es_option_get(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_TCP ||
+	    getsockopt(fd, IPPROTO_TCP, TCP_ULP, ulp, &ulp_len))
 		return 0;
-	if (!is_tls && (getsockopt(fd, IPPROTO_TCP, TCP_ULP, ulp, &ulp_len) || ulp_len))
+	*ret_sends_tls = ulp_len && knows_tls && !strcmp(ulp, "tls") && es_socket_sends_tls(fd);
+	if (ulp_len && !*ret_sends_tls)
 		return 0;
 	/* In: room for how many instructions; out: how many there are. */
 	return !getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, filter, &filter_len) && !filter_len;
@@ -153,8 +154,7 @@ int es_program_socket_init(struct es_program_socket *c, int fd, uint8_t *bytes, 
 
 	*c = (struct es_program_socket){.front = c->front};
 	/* A program that goes on elsewhere with something of its own knows the records that it has sent. */
-	c->sends_tls = c->front && es_socket_sends_tls(fd);
-	if (!es_socket_is_plain(fd, c->sends_tls) || !es_netns_is_ours(fd))
+	if (!es_socket_is_plain(fd, c->front != 0, &c->sends_tls) || !es_netns_is_ours(fd))
 		return -EOPNOTSUPP;
 	rc = es_info_get(fd, &info);
 	if (rc)
@@ -252,26 +252,24 @@ void es_program_socket_thaw(struct es_program_socket *c)
 	setsockopt(c->fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
 }
 
-static int es_options_read(struct es_program_socket *c)
+static int es_options_read(struct es_program_socket *c, const struct tcp_info *info)
 {
-	struct tcp_info info;
-	int rc = es_info_get(c->fd, &info);
 	int mss = es_option_get(c->fd, IPPROTO_TCP, TCP_MAXSEG); /* in repair: what the client announced */
 	int clock = es_option_get(c->fd, IPPROTO_TCP, TCP_TIMESTAMP);
 
-	if (rc || mss < 0)
-		return rc ? rc : mss;
-	if (info.tcpi_state != TCP_STATE_ESTABLISHED)
-		return info.tcpi_state == TCP_STATE_CLOSE_WAIT ? -EPIPE : -ENOTCONN;
+	if (mss < 0)
+		return mss;
+	if (info->tcpi_state != TCP_STATE_ESTABLISHED)
+		return info->tcpi_state == TCP_STATE_CLOSE_WAIT ? -EPIPE : -ENOTCONN;
 	c->clock = (uint32_t)clock - c->clock_ahead;
 	c->options = (struct es_tcp_options){
 		.mss = (__u16)mss,
-		.snd_wscale = info.tcpi_snd_wscale,
-		.rcv_wscale = info.tcpi_rcv_wscale,
-		.wscale_ok = !!(info.tcpi_options & TCPI_OPT_WSCALE),
-		.sack_ok = !!(info.tcpi_options & TCPI_OPT_SACK),
-		.tstamp_ok = !!(info.tcpi_options & TCPI_OPT_TIMESTAMPS),
-		.ecn_ok = !!(info.tcpi_options & TCPI_OPT_ECN),
+		.snd_wscale = info->tcpi_snd_wscale,
+		.rcv_wscale = info->tcpi_rcv_wscale,
+		.wscale_ok = !!(info->tcpi_options & TCPI_OPT_WSCALE),
+		.sack_ok = !!(info->tcpi_options & TCPI_OPT_SACK),
+		.tstamp_ok = !!(info->tcpi_options & TCPI_OPT_TIMESTAMPS),
+		.ecn_ok = !!(info->tcpi_options & TCPI_OPT_ECN),
 	};
 	return 0;
 }
@@ -297,26 +295,26 @@ static int es_unread_read(struct es_program_socket *c, size_t unread)
 }
 
 /* Looks at its state, and notes how many bytes it had received then. */
-static int es_state_read(struct es_program_socket *c, struct es_datapath *datapath)
+static int es_state_read(struct es_program_socket *c, struct es_datapath *datapath, struct tcp_info *ret_info)
 {
-	struct tcp_info info;
 	uint64_t before;
 	int rc;
 
 	do {
-		rc = es_info_get(c->fd, &info);
-		before = info.tcpi_bytes_received;
+		rc = es_info_get(c->fd, ret_info);
+		before = ret_info->tcpi_bytes_received;
 		if (!rc)
 			rc = es_program_socket_look(c, datapath);
 		if (!rc)
-			rc = es_info_get(c->fd, &info);
-	} while (!rc && info.tcpi_bytes_received != before);
+			rc = es_info_get(c->fd, ret_info);
+	} while (!rc && ret_info->tcpi_bytes_received != before);
 	c->received = before;
 	return rc;
 }
 
 int es_program_socket_read(struct es_program_socket *c, struct es_datapath *datapath)
 {
+	struct tcp_info info;
 	/*
 	 * This waits for any system call on the socket, and for the packets that such a call has held back
 	 * from the socket: after it, the program changes nothing any more.
@@ -325,9 +323,9 @@ int es_program_socket_read(struct es_program_socket *c, struct es_datapath *data
 
 	if (rc)
 		return rc;
-	rc = es_state_read(c, datapath);
+	rc = es_state_read(c, datapath, &info);
 	if (!rc)
-		rc = es_options_read(c);
+		rc = es_options_read(c, &info);
 	if (!rc)
 		rc = es_unread_read(c, c->state.rcv_nxt - c->state.copied_seq);
 	es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_NO_QUEUE);
