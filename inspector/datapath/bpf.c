@@ -146,6 +146,8 @@ static int es_bpf_create(struct es_datapath *dp, char *err, size_t err_len)
 	step = "mapping the tables";
 	rc = es_datapath_map(dp, bpf_map__fd(bpf->skel->maps.es_states),
 			     bpf_map__fd(bpf->skel->maps.es_decisions));
+	if (!rc)
+		rc = es_datapath_map_kepts(dp, bpf_map__fd(bpf->skel->maps.es_kepts));
 	if (rc)
 		goto err_step;
 	dp->responses_fd = bpf_map__fd(bpf->skel->maps.es_responses);

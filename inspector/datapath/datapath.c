@@ -83,6 +83,16 @@ int es_datapath_map(struct es_datapath *dp, int state_fd, int decisions_fd)
 	return 0;
 }
 
+int es_datapath_map_kepts(struct es_datapath *dp, int fd)
+{
+	void *p = mmap(NULL, ES_KEPT_SLOTS * sizeof(*dp->kepts), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	dp->kepts = p;
+	return 0;
+}
+
 void es_datapath_free(struct es_datapath **datapath)
 {
 	struct es_datapath *dp = *datapath;
@@ -94,6 +104,8 @@ void es_datapath_free(struct es_datapath **datapath)
 		munmap(dp->decisions, decisions_bytes(dp));
 	if (dp->resets)
 		munmap(dp->resets, ES_RESETS * sizeof(*dp->resets));
+	if (dp->kepts)
+		munmap(dp->kepts, ES_KEPT_SLOTS * sizeof(*dp->kepts));
 	if (dp->state)
 		munmap(dp->state, sizeof(struct es_state));
 	for (int i = 0; i < ES_WORKERS_MAX; i++)
@@ -143,6 +155,11 @@ struct es_decision_set *es_datapath_decisions(struct es_datapath *dp)
 struct es_reset *es_datapath_resets(struct es_datapath *dp)
 {
 	return dp->resets;
+}
+
+struct es_kept_slot *es_datapath_kepts(struct es_datapath *dp)
+{
+	return dp->kepts;
 }
 
 int es_datapath_queue_fd(struct es_datapath *dp, unsigned int worker)

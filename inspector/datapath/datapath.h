@@ -18,6 +18,7 @@
 struct es_conf;
 
 struct es_datapath;
+struct es_kept_slot;
 struct es_reset;
 
 enum es_datapath_kind { ES_DATAPATH_BPF, ES_DATAPATH_MODULE, ES_DATAPATH_NETFILTER, ES_DATAPATH_COUNT };
@@ -148,6 +149,13 @@ unsigned int es_datapath_mark(const struct es_datapath *datapath);
  * them NULL: the datapath sees for itself what leaves by raw sockets.
  */
 struct es_reset *es_datapath_resets(struct es_datapath *datapath);
+
+/*
+ * es_datapath_kepts() - where other nodes' idle connections are to be noted (kmod/core/kept.h): ES_KEPT_SLOTS
+ * of them. NULL: the datapath knows nothing of them.
+ */
+struct es_kept_slot *es_datapath_kepts(struct es_datapath *datapath);
+
 size_t es_datapath_queue_bytes(const struct es_datapath *datapath);
 
 /* es_datapath_counters() - sums over all CPUs, ES_COUNTER_COUNT values. Returns 0 or -errno. */

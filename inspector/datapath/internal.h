@@ -8,6 +8,7 @@
  */
 #include "inspector/datapath/datapath.h"
 #include "inspector/datapath/ring_reader.h"
+#include "kmod/core/kept.h"
 #include "kmod/core/resets.h"
 
 /**
@@ -68,6 +69,7 @@ struct es_datapath {
 	int responses_fd;
 	unsigned int mark;	 /* es_datapath_mark() */
 	struct es_reset *resets; /* ES_RESETS of them; NULL: the datapath sees RSTs leave */
+	struct es_kept_slot *kepts;
 	struct es_ring_reader *responses;
 	es_datapath_response_fn response_fn;
 	void *response_ctx;
@@ -79,5 +81,8 @@ int es_datapath_make(const struct es_datapath_ops *ops, const struct es_datapath
 
 /* es_datapath_map() - map state and decision table, from the files that hold them. Returns 0 or -errno. */
 int es_datapath_map(struct es_datapath *dp, int state_fd, int decisions_fd);
+
+/* es_datapath_map_kepts() - the same for es_datapath_kepts() */
+int es_datapath_map_kepts(struct es_datapath *dp, int fd);
 
 #endif

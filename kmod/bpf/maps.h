@@ -15,6 +15,7 @@
 #include "kmod/core/lease.h"
 #include "kmod/core/replay.h"
 #include "kmod/core/resets.h"
+#include "kmod/core/kept.h"
 #include "kmod/core/strays.h"
 #include "kmod/core/syns.h"
 #include "kmod/core/node_ring.h"
@@ -129,6 +130,15 @@ struct {
 	__type(value, struct es_stray);
 } es_strays SEC(".maps");
 
+/* Other nodes' idle connections. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ES_KEPT_SLOTS);
+	__type(key, __u32);
+	__type(value, struct es_kept_slot);
+} es_kepts SEC(".maps");
+
 /* Open connections whose clients were asked for them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -219,6 +229,11 @@ static __always_inline struct es_reset *es_reset_slot(__u64 flow_hash)
 static __always_inline struct es_stray *es_stray_slot(__u64 flow_hash)
 {
 	return es_array_at(&es_strays, es_stray_index(flow_hash));
+}
+
+static __always_inline struct es_kept_slot *es_kept_slot(__u64 flow_hash)
+{
+	return es_array_at(&es_kepts, es_kept_index(flow_hash));
 }
 
 static __always_inline struct es_challenge *es_challenge_slot(__u64 flow_hash)

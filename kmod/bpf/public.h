@@ -336,6 +336,7 @@ static __always_inline int es_public_segment(struct es_inbound *in, struct es_st
 
 	view->inspect = es_view_inspect(&in->pkt, cfg->service[in->service].inspect);
 	view->unsafe = cfg->service[in->service].unsafe;
+	view->survives = cfg->service[in->service].survives;
 	view->socket = es_socket_classify(sk, &view->old_rcv_nxt, &listening);
 	if (es_serving_refuses(state, in->service, in->pkt.is_v6, now_ns))
 		listening = 0;

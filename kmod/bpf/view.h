@@ -28,6 +28,7 @@ __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, 
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_decision_set *decisions;
 	struct es_node_ring *ring;
+	struct es_kept_slot *kept;
 	struct es_reset *reset;
 	struct es_stray *stray;
 
@@ -50,6 +51,11 @@ __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, 
 		es_view_ring(v, ring, state->attached);
 		if (cfg->leased && es_view_is_overheard(v))
 			es_view_overhear(v, now_ns);
+	}
+	if (es_view_may_be_kept(v)) {
+		kept = es_kept_slot(v->flow_hash);
+		if (kept)
+			es_view_orphaned(v, kept);
 	}
 	if (!es_view_concerns(v))
 		return 0;

@@ -57,6 +57,7 @@ enum es_action {
  * and es_track_is_ceded()
  * @inspect: the service's enum es_inspect; @inspector_alive: the flow's worker has a fresh heartbeat
  * @again_ms: for how long the client has been sending a segment with payload or FIN, see es_stray_note()
+ * @survives: of its service, struct es_service_entry's; @orphaned: see es_kept_hear()
  * @heard: this node has heard a SYN with the ISN es_syn_isn() of the segment; needed where that has no
  * timestamps
  * @heard_all: it would have, if its cookie is still good
@@ -96,6 +97,8 @@ struct es_view {
 	__u8 doubtful;
 	__u8 may_give;
 	__u8 gives;
+	__u8 survives;
+	__u8 orphaned;
 };
 
 /**
@@ -256,11 +259,13 @@ static __always_inline int es_decide_has_heard(const struct es_config *cfg, cons
 
 /*
  * A segment that nobody takes, though its client repeats it: perhaps the connection is nobody's. One byte may
- * ask whether a closed window has opened; its node answers that, but does not take it.
+ * ask whether a closed window has opened; its node answers that, but does not take it. That of an orphan
+ * (kept.h) need not be repeated.
  */
 static __always_inline int es_decide_is_repeated(const struct es_view *v, __u32 again_ms)
 {
-	return v->again_ms >= again_ms && v->mine && !v->silent && !v->waits && v->inspector_alive;
+	return (v->orphaned || v->again_ms >= again_ms) && v->mine && !v->silent && !v->waits &&
+	       v->inspector_alive;
 }
 
 static __always_inline int es_decide_is_stray(const struct es_view *v, __u32 again_ms)

@@ -7,14 +7,16 @@
  * functions ask for, a step at a time, since most packets are another node's and need little of it:
  *
  *   es_view_begin() - es_view_opens(): the SYN is noted - es_view_may_be_ended(): es_view_ended() -
- *   es_view_ring() - es_view_is_overheard() (decide.h): it is noted - es_view_concerns(), or that is all -
- *   es_view_time() - es_view_needs_decision(): es_view_decision()
+ *   es_view_ring() - es_view_is_overheard() (decide.h): it is noted -
+ *   es_view_may_be_kept(): es_view_orphaned() -
+ *   es_view_concerns(), or that is all - es_view_time() - es_view_needs_decision(): es_view_decision()
  *
  * Besides, the file fills in the record by which the inspector is told of a packet (es_view_record()), and
  * says whether a cookie is taken (es_view_cookie_is_taken()).
  */
 #include "decide.h"
 #include "headers.h"
+#include "kept.h"
 #include "wall.h"
 #include "node_ring.h"
 #include "packet.h"
@@ -128,6 +130,19 @@ static __always_inline void es_view_ring(struct es_view *v, const struct es_node
 		return;
 	v->mine = attached != 0;
 	v->waits = (__u8)es_node_ring_waits(ring, v->flow_hash);
+}
+
+/* es_view_may_be_kept() - may it be the next request of another node's idle connection? */
+static __always_inline int es_view_may_be_kept(const struct es_view *v)
+{
+	return v->survives && v->socket != ES_SOCKET_ESTABLISHED && v->seg.len &&
+	       !(v->seg.flags & (ES_TCP_SYN | ES_TCP_RST));
+}
+
+/* @slot: its flow's */
+static __always_inline void es_view_orphaned(struct es_view *v, struct es_kept_slot *slot)
+{
+	v->orphaned = (__u8)es_kept_hear(slot, v->flow_hash, v->seg.seq, v->mine && !v->waits && !v->silent);
 }
 
 /* Does the segment have a part of a request, or an end? */

@@ -11,7 +11,7 @@ from packets.established import OWNERS, by_message, served
 from packets.families import BOTH
 from packets.leases import each_service, leased, moved_here, silent
 from packets.nack import refuse
-from packets.node import BLIND, DEAD, EACH, ESTABLISHED, FIN_WAIT2, MSS, TIME_WAIT, WEB
+from packets.node import BLIND, DEAD, EACH, ESTABLISHED, FIN_WAIT2, MSS, SERVICE_INDEX, TIME_WAIT, WEB
 from packets.packet import ACK, FIN, PSH, RST
 from packets.strays import OTHERS, elsewhere, lets_pass, told
 
@@ -411,3 +411,85 @@ class TestAsked:
             ask(node, c, flags, b"" if flags == ACK else b"x")
             node.no_message()
         c.silence()
+
+
+@pytest.fixture(name="survives")
+def _survives(leased):
+    leased.service(SERVICE_INDEX[EACH], survives=1)
+    yield leased
+    leased.service(SERVICE_INDEX[EACH], survives=0)
+
+
+@pytest.mark.bpf("the others know nothing of other nodes' idle connections")
+class TestKept:
+    """A connection of which another node has told that it is idle (kmod/core/kept.h)."""
+
+    @BOTH
+    def test_orphan(self, node, client, survives):
+        """Its node is lost: nobody waits until the client repeats what it says."""
+        c = elsewhere(client, EACH)
+        survives.keep(c.hash, c.next, is_orphan=1)
+        with node.counts(**TOLD):
+            c.send(ACK | PSH, c.get())
+            for target in OTHERS * 2:
+                says_no(node, target)
+            told(c)
+        assert not survives.kept(c.hash).is_heard
+
+    def test_rest(self, node, client, survives):
+        """What follows in the request comes, too."""
+        c = elsewhere(client, EACH)
+        survives.keep(c.hash, c.next - 1400 & MASK, is_orphan=1)
+        with node.counts(**TOLD):
+            c.send(ACK | PSH, b"rest")
+            for target in OTHERS * 2:
+                says_no(node, target)
+            told(c)
+
+    @pytest.mark.parametrize("by", [1, -65536])
+    def test_another_request(self, node, client, survives, by):
+        c = elsewhere(client, EACH)
+        survives.keep(c.hash, c.next + by & MASK, is_orphan=1)
+        with node.counts(cookie_invalid=1):
+            c.send(ACK | PSH, c.get())
+            c.silence()
+
+    def test_another_flow(self, node, client, survives):
+        c = elsewhere(client, EACH)
+        survives.keep(c.hash ^ 1, c.next, is_orphan=1)
+        with node.counts(cookie_invalid=1):
+            c.send(ACK | PSH, c.get())
+            c.silence()
+
+    @BOTH
+    def test_heard(self, node, client, survives):
+        """Its node lives: that its request was heard is noted, that of its next one, and of no other."""
+        c = elsewhere(client, EACH)
+        survives.keep(c.hash, c.next)
+        with node.counts(cookie_invalid=2):
+            c.next += 1
+            c.send(ACK | PSH, c.get())
+            c.silence()
+            assert not survives.kept(c.hash).is_heard
+            c.next -= 1
+            c.send(ACK | PSH, c.get())
+            c.silence()
+        assert survives.kept(c.hash).is_heard
+
+    @pytest.mark.parametrize("is_orphan", [0, 1])
+    def test_overheard(self, node, client, survives, is_orphan):
+        """It is another node's to inspect: that may have been given it, so this one does not go on with it as the first."""
+        c = elsewhere(client, EACH)
+        survives.give(c.hash, 2)
+        survives.keep(c.hash, c.next, is_orphan)
+        with node.counts(drop_not_mine=1):
+            c.send(ACK | PSH, c.get())
+            c.silence()
+        assert survives.kept(c.hash).is_heard
+
+    def test_without_the_key(self, node, client, leased):
+        c = elsewhere(client, EACH)
+        leased.keep(c.hash, c.next, is_orphan=1)
+        with node.counts(cookie_invalid=1):
+            c.send(ACK | PSH, c.get())
+            c.silence()

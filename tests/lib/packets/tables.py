@@ -66,6 +66,12 @@ class Ring(Structure):
     _fields_ = [("node", c_uint16 * RING_SLOTS), ("answered", c_uint64 * (RING_SLOTS // 64))]
 
 
+class Kept(Structure):
+    """struct es_kept_slot"""
+    _fields_ = [("flow_hash", c_uint64), ("seq", c_uint32), ("is_heard", c_uint8), ("is_orphan", c_uint8), ("pad", c_uint16)]
+    SLOTS = 262144
+
+
 @dataclass
 class Connection:
     """struct es_connection_entry"""
@@ -155,6 +161,13 @@ class Tables:
         for name, value in fields.items():
             setattr(config.service[index], name, value)
         self._put("es_configs", config)
+
+    def keep(self, hash_, seq, is_orphan=0):
+        """Another node has told that this connection is idle, and its next request begins there."""
+        self._driver.put("es_kepts", hash_ >> 20 & Kept.SLOTS - 1, Kept(hash_, seq, 0, is_orphan))
+
+    def kept(self, hash_):
+        return Kept.from_buffer_copy(self._driver.get("es_kepts", hash_ >> 20 & Kept.SLOTS - 1, ctypes.sizeof(Kept)))
 
     def doubt(self, left_s):
         """A node was lost: so long, what it had may come again."""
