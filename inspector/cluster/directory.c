@@ -8,10 +8,20 @@
 
 #define NONE 0xffffffffU
 
-/* struct record - @next: in its chain, or of the free ones; @older, @newer: in the list by age */
+/**
+ * struct record
+ * @since_ns: when it was told first with these numbers; @told_ns: last
+ * @orphan_ns: since when its node is lost, with its lease; 0: it is not. @is_settled: see struct es_kept_look
+ * @passed_epoch: of the last ring whose nodes were told of it
+ * @next: in its chain, or of the free ones; @older, @newer: in the list by age
+ */
 struct record {
 	__u64 flow_hash;
+	unsigned long long since_ns;
 	unsigned long long told_ns;
+	unsigned long long orphan_ns;
+	unsigned int passed_epoch;
+	int is_settled;
 	struct es_kept kept;
 	uint32_t next;
 	uint32_t older;
@@ -29,6 +39,7 @@ struct es_directory {
 	uint32_t newest;
 	uint32_t *chain;
 	struct record *record;
+	struct es_kept_slot *slots;
 };
 
 int es_directory_new(unsigned int entries, struct es_directory **ret_directory)
@@ -63,6 +74,27 @@ void es_directory_free(struct es_directory **directory)
 	*directory = NULL;
 }
 
+void es_directory_watch(struct es_directory *d, struct es_kept_slot *slots)
+{
+	d->slots = slots;
+}
+
+/* The datapath's slot of a flow, NULL if it has none, or another one's. */
+static struct es_kept_slot *slot_of(const struct es_directory *d, __u64 flow_hash)
+{
+	struct es_kept_slot *slot = d->slots ? &d->slots[es_kept_index(flow_hash)] : NULL;
+
+	return slot && slot->flow_hash == flow_hash ? slot : NULL;
+}
+
+static void slot_clear(const struct es_directory *d, __u64 flow_hash)
+{
+	struct es_kept_slot *slot = slot_of(d, flow_hash);
+
+	if (slot)
+		*slot = (struct es_kept_slot){};
+}
+
 static uint32_t *chain_of(struct es_directory *d, __u64 flow_hash)
 {
 	return &d->chain[flow_hash & (d->chains - 1)];
@@ -93,7 +125,7 @@ static void list_add(struct es_directory *d, uint32_t at)
 	d->newest = at;
 }
 
-static void drop(struct es_directory *d, uint32_t at)
+static void record_drop(struct es_directory *d, uint32_t at)
 {
 	struct record *r = &d->record[at];
 	uint32_t *link = chain_of(d, r->flow_hash);
@@ -106,6 +138,12 @@ static void drop(struct es_directory *d, uint32_t at)
 	d->figures.of[r->kept.owner]--;
 	r->next = d->free;
 	d->free = at;
+}
+
+static void drop(struct es_directory *d, uint32_t at)
+{
+	slot_clear(d, d->record[at].flow_hash);
+	record_drop(d, at);
 }
 
 static uint32_t take_free(struct es_directory *d)
@@ -123,29 +161,65 @@ static uint32_t take_free(struct es_directory *d)
 	return take_free(d);
 }
 
-void es_directory_keep(struct es_directory *d, __u64 flow_hash, const struct es_kept *kept,
-		       unsigned long long now_ns)
+static struct record *record_add(struct es_directory *d, __u64 flow_hash, const struct es_kept *kept,
+				 unsigned long long now_ns)
 {
-	struct record *r;
-	uint32_t at;
+	uint32_t at = take_free(d);
+	struct record *r = &d->record[at];
 
-	if (kept->owner >= ES_NODES_MAX)
-		return;
-	pthread_mutex_lock(&d->lock);
-	at = find(d, flow_hash);
-	if (at != NONE)
-		drop(d, at);
-	at = take_free(d);
-	r = &d->record[at];
-	r->flow_hash = flow_hash;
-	r->told_ns = now_ns;
-	r->kept = *kept;
-	r->next = *chain_of(d, flow_hash);
+	*r = (struct record){
+		.flow_hash = flow_hash,
+		.since_ns = now_ns,
+		.told_ns = now_ns,
+		.kept = *kept,
+		.next = *chain_of(d, flow_hash),
+	};
 	*chain_of(d, flow_hash) = at;
 	list_add(d, at);
 	d->figures.entries++;
 	d->figures.of[kept->owner]++;
 	d->figures.told++;
+	return r;
+}
+
+/* Told again, it is watched as before: a request that was heard was. */
+static void slot_put(const struct es_directory *d, const struct record *r, int is_again)
+{
+	struct es_kept_slot *slot = slot_of(d, r->flow_hash);
+
+	if (!d->slots)
+		return;
+	if (slot && is_again)
+		slot->is_orphan = 0;
+	else
+		d->slots[es_kept_index(r->flow_hash)] = (struct es_kept_slot){
+			.flow_hash = r->flow_hash,
+			.seq = r->kept.seq,
+			.is_heard = (__u8)is_again,
+		};
+}
+
+void es_directory_keep(struct es_directory *d, __u64 flow_hash, const struct es_kept *kept,
+		       unsigned long long now_ns)
+{
+	unsigned long long since_ns = now_ns;
+	struct record *r;
+	uint32_t at;
+	int is_again;
+
+	if (kept->owner >= ES_NODES_MAX)
+		return;
+	pthread_mutex_lock(&d->lock);
+	at = find(d, flow_hash);
+	is_again = at != NONE && d->record[at].kept.owner == kept->owner &&
+		   d->record[at].kept.seq == kept->seq && d->record[at].kept.ack == kept->ack;
+	if (is_again)
+		since_ns = d->record[at].since_ns;
+	if (at != NONE)
+		record_drop(d, at);
+	r = record_add(d, flow_hash, kept, now_ns);
+	r->since_ns = since_ns;
+	slot_put(d, r, is_again);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -198,10 +272,105 @@ int es_directory_take(struct es_directory *d, __u64 flow_hash, __u32 seq, __u32 
 	return at != NONE;
 }
 
+int es_directory_look(struct es_directory *d, __u64 flow_hash, struct es_kept_look *ret)
+{
+	const struct es_kept_slot *slot;
+	uint32_t at;
+
+	pthread_mutex_lock(&d->lock);
+	at = find(d, flow_hash);
+	if (at != NONE) {
+		const struct record *r = &d->record[at];
+
+		slot = slot_of(d, flow_hash);
+		*ret = (struct es_kept_look){
+			.kept = r->kept,
+			.since_ns = r->since_ns,
+			.told_ns = r->told_ns,
+			.orphan_ns = r->orphan_ns,
+			.is_settled = (uint8_t)r->is_settled,
+			.is_unheard = slot && slot->seq == r->kept.seq && slot->is_orphan && !slot->is_heard,
+		};
+	}
+	pthread_mutex_unlock(&d->lock);
+	return at != NONE;
+}
+
+void es_directory_unwatch(struct es_directory *d, __u64 flow_hash)
+{
+	pthread_mutex_lock(&d->lock);
+	slot_clear(d, flow_hash);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void es_directory_adopt(struct es_directory *d, __u64 flow_hash, const struct es_kept *kept,
+			unsigned long long now_ns)
+{
+	struct record *r;
+
+	if (kept->owner >= ES_NODES_MAX)
+		return;
+	pthread_mutex_lock(&d->lock);
+	/* Else its own node has told it, which is newer, or another keeper. */
+	if (find(d, flow_hash) == NONE) {
+		r = record_add(d, flow_hash, kept, now_ns);
+		r->orphan_ns = now_ns;
+		if (d->slots)
+			d->slots[es_kept_index(flow_hash)] = (struct es_kept_slot){
+				.flow_hash = flow_hash,
+				.seq = kept->seq,
+				.is_heard = 1, /* who knows */
+				.is_orphan = 1,
+			};
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+unsigned int es_directory_pass_on(struct es_directory *d, unsigned int epoch, unsigned int most,
+				  es_directory_pass_fn fn, void *ctx)
+{
+	unsigned int count = 0;
+
+	pthread_mutex_lock(&d->lock);
+	for (uint32_t at = d->oldest; at != NONE && count < most; at = d->record[at].newer) {
+		struct record *r = &d->record[at];
+		const struct es_kept_slot *slot = slot_of(d, r->flow_hash);
+
+		if (!r->orphan_ns || r->passed_epoch == epoch)
+			continue;
+		r->passed_epoch = epoch;
+		count++;
+		/* One that was heard was taken by then. */
+		if (!slot || !slot->is_heard)
+			fn(ctx, r->flow_hash, &r->kept);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return count;
+}
+
+void es_directory_orphan(struct es_directory *d, const unsigned long long over_ns[ES_NODES_MAX],
+			 const unsigned long long alive_ns[ES_NODES_MAX], unsigned long long now_ns)
+{
+	pthread_mutex_lock(&d->lock);
+	for (uint32_t at = d->oldest; at != NONE; at = d->record[at].newer) {
+		struct record *r = &d->record[at];
+		struct es_kept_slot *slot = slot_of(d, r->flow_hash);
+
+		if (r->orphan_ns || over_ns[r->kept.owner] <= r->told_ns)
+			continue;
+		r->orphan_ns = now_ns;
+		r->is_settled = alive_ns[r->kept.owner] >= r->since_ns + ES_DIRECTORY_SETTLES_NS;
+		if (slot)
+			__atomic_store_n(&slot->is_orphan, 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
 /* A record that was told before its node was lost is an orphan. */
 static unsigned long long life_of(const struct record *r, const unsigned long long *lost_ns)
 {
-	return lost_ns[r->kept.owner] > r->told_ns ? ES_DIRECTORY_ORPHAN_NS : ES_DIRECTORY_LIFE_NS;
+	return r->orphan_ns || lost_ns[r->kept.owner] > r->told_ns ? ES_DIRECTORY_ORPHAN_NS
+								   : ES_DIRECTORY_LIFE_NS;
 }
 
 void es_directory_expire(struct es_directory *d, const unsigned long long lost_ns[ES_NODES_MAX],
@@ -227,6 +396,8 @@ void es_directory_clear(struct es_directory *d)
 	pthread_mutex_lock(&d->lock);
 	for (uint32_t i = 0; i < d->chains; i++)
 		d->chain[i] = NONE;
+	if (d->slots)
+		memset(d->slots, 0, ES_KEPT_SLOTS * sizeof(*d->slots));
 	d->free = d->oldest = d->newest = NONE;
 	d->unused = 0;
 	d->figures.entries = 0;

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "kmod/core/flow.h"
+#include "kmod/core/kept.h"
 #include "kmod/core/node_ring.h"
 #include "kmod/core/tcp.h"
 
@@ -24,6 +25,19 @@
 
 /* That of a node which is lost lives for so long: its client may be idle for a while. */
 #define ES_DIRECTORY_ORPHAN_NS 600000000000ULL
+
+/*
+ * A request that was sent before a record arrived may have been missed. A node that lives for so much
+ * longer has answered it, and the record fits its client's next segment no more; or its client has repeated
+ * it.
+ */
+#define ES_DIRECTORY_SETTLES_NS 1000000000ULL
+
+/*
+ * A copy of a request may reach its node, and not this one. Its client repeats it within this time (Linux
+ * after 200 ms); so long after its node's lease is over, nobody knows whether a request is new.
+ */
+#define ES_DIRECTORY_MISSED_NS 400000000ULL
 
 /**
  * struct es_kept - an idle connection
@@ -83,6 +97,58 @@ int es_directory_find(struct es_directory *directory, __u64 flow_hash, __u32 seq
  */
 int es_directory_take(struct es_directory *directory, __u64 flow_hash, __u32 seq, __u32 ack,
 		      struct es_kept *ret_kept);
+
+/**
+ * struct es_kept_look - what is known of a connection
+ * @since_ns: when it was told first with these numbers; @told_ns: last
+ * @orphan_ns: since when its node is lost, and its lease over; 0: it is not
+ * @is_unheard: from when it was told to when it became an orphan, and ever since while this node was not to
+ * take it, nothing was heard that begins where the next request does; if this node hears all
+ * @is_settled: its node has lived for long enough since it was told (ES_DIRECTORY_SETTLES_NS)
+ */
+struct es_kept_look {
+	struct es_kept kept;
+	unsigned long long since_ns;
+	unsigned long long told_ns;
+	unsigned long long orphan_ns;
+	uint8_t is_unheard;
+	uint8_t is_settled;
+};
+
+/* es_directory_look() - what is known of a flow. Returns 1, 0 if nothing is. */
+int es_directory_look(struct es_directory *directory, __u64 flow_hash, struct es_kept_look *ret_look);
+
+/*
+ * es_directory_watch() - @slots: the datapath's (kmod/core/kept.h), which this writes from now on, and which
+ * outlive the directory; NULL: it has none. Before anything is kept.
+ */
+void es_directory_watch(struct es_directory *directory, struct es_kept_slot *slots);
+
+/* es_directory_unwatch() - some node has the flow's connection: its requests are not to be watched for */
+void es_directory_unwatch(struct es_directory *directory, __u64 flow_hash);
+
+/**
+ * es_directory_orphan() - nodes are lost, and their leases over: their records are orphans
+ * @over_ns: when each was lost last whose lease is over, 0: never; @alive_ns: when each was heard last
+ */
+void es_directory_orphan(struct es_directory *directory, const unsigned long long over_ns[ES_NODES_MAX],
+			 const unsigned long long alive_ns[ES_NODES_MAX], unsigned long long now_ns);
+
+/*
+ * es_directory_adopt() - another keeper says that this one is an orphan; what is known of it otherwise is
+ * newer Nobody knows whether its next request was heard.
+ */
+void es_directory_adopt(struct es_directory *directory, __u64 flow_hash, const struct es_kept *kept,
+			unsigned long long now_ns);
+
+/**
+ * es_directory_pass_on() - call @fn for the orphans of which the nodes on the ring of @epoch do not know yet
+ * For @most of them at the most; it must not call the directory. Returns how many it looked at: fewer than
+ * @most, and there are no more.
+ */
+typedef void (*es_directory_pass_fn)(void *ctx, __u64 flow_hash, const struct es_kept *kept);
+unsigned int es_directory_pass_on(struct es_directory *directory, unsigned int epoch, unsigned int most,
+				  es_directory_pass_fn fn, void *ctx);
 
 /*
  * es_directory_expire() - forget what is too old; @lost_ns: when each node was lost last, 0: never

@@ -3,12 +3,14 @@
  * The flow directory on the control thread: looks through this node's connections, tells their keepers, and
  * takes in what other nodes tell.
  */
+#include <errno.h>
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/directory.h"
 #include "inspector/daemon/exchange.h"
+#include "inspector/daemon/heard.h"
 #include "kmod/core/track.h"
 
 #define TCP_STATE_IS_ESTABLISHED 1 /* the kernel's number */
@@ -62,10 +64,8 @@ static int service_of(const struct es_conf *conf, const struct es_flow *flow)
 	return -1;
 }
 
-/*
- * The node that inspects the flow, or will when this one is gone; and with two copies the next one.
- */
-static void keepers_of(const struct es_daemon *d, __u64 flow_hash, unsigned int copies,
+/* The first nodes of the flow's on the ring but @but, which has the connection, if it is a node. */
+static void keepers_of(const struct es_daemon *d, __u64 flow_hash, unsigned int copies, __u16 but,
 		       __u16 ret[ES_KEEPERS_MAX])
 {
 	struct es_ring_walk walk;
@@ -75,7 +75,7 @@ static void keepers_of(const struct es_daemon *d, __u64 flow_hash, unsigned int 
 	ret[0] = ret[1] = ES_NODE_NONE;
 	es_ring_walk_init(&walk, d->cluster->ring, es_ring_flow_position(flow_hash));
 	while (count < copies && count < ES_KEEPERS_MAX && es_ring_walk_next(&walk, &node))
-		if (node != d->cluster->self)
+		if (node != but)
 			ret[count++] = node;
 }
 
@@ -114,7 +114,9 @@ static void see(void *ctx, const void *data)
 		.service = (__u8)service,
 		.owner = (__u8)d->cluster->self,
 	};
-	keepers_of(d, flow.flow_hash, d->conf->services[service].survive, flow.keeper);
+	/* The node that inspects it, or will when this one is gone; and with two copies the next one. */
+	keepers_of(d, flow.flow_hash, d->conf->services[service].survive, (__u16)d->cluster->self,
+		   flow.keeper);
 	es_idle_flows_see(d->directory->flows, &flow);
 }
 
@@ -144,6 +146,58 @@ static void expire(struct es_daemon *d, unsigned long long now_ns)
 	d->directory->expired_ns = now_ns;
 }
 
+/* Leases of lost nodes that are over by now: their connections are nobody's. */
+static void look_for_orphans(struct es_daemon *d, unsigned long long now_ns)
+{
+	struct es_daemon_directory *directory = d->directory;
+	unsigned long long *over_ns = directory->over_ns;
+	int are_new = 0;
+
+	for (unsigned int i = 0; i < d->conf->node_count; i++) {
+		unsigned long long lost_ns = es_health_lost_ns(&d->health, i);
+
+		if (lost_ns == over_ns[i] || es_health_state(&d->health, i) == ES_NODE_LEFT)
+			directory->leased_ns[i] = now_ns;
+		else if (now_ns - directory->leased_ns[i] >= ES_DIRECTORY_UNDER_WAY_NS) {
+			over_ns[i] = lost_ns;
+			are_new = 1;
+		}
+	}
+	if (!are_new)
+		return;
+	es_directory_orphan(directory->table, over_ns, d->heard->at_ns, now_ns);
+	directory->passed_epoch = 0;
+}
+
+static void pass_on(void *ctx, __u64 flow_hash, const struct es_kept *kept)
+{
+	const struct es_kept_word word = {.what = ES_KEPT_ORPHAN, .kept = *kept};
+	struct es_daemon *d = ctx;
+	int service = service_of(d->conf, &kept->flow);
+	__u16 keeper[ES_KEEPERS_MAX];
+
+	if (service < 0)
+		return;
+	keepers_of(d, flow_hash, d->conf->services[service].survive, ES_NODE_NONE, keeper);
+	for (unsigned int i = 0; i < ES_KEEPERS_MAX; i++)
+		if (keeper[i] != ES_NODE_NONE)
+			tell(d, keeper[i], &word);
+}
+
+/* The ring is another one: orphans' new keepers are told of them, once. */
+static void pass_orphans_on(struct es_daemon *d)
+{
+	struct es_daemon_directory *directory = d->directory;
+
+	if (directory->passed_epoch == d->cluster->epoch)
+		return;
+	if (es_directory_pass_on(directory->table, d->cluster->epoch, ES_DIRECTORY_TELL_MOST, pass_on, d) <
+	    ES_DIRECTORY_TELL_MOST)
+		directory->passed_epoch = d->cluster->epoch;
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		flush(d, i);
+}
+
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	struct es_daemon *d = timer->data;
@@ -151,6 +205,8 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 
 	(void)loop;
 	(void)events;
+	look_for_orphans(d, now_ns);
+	pass_orphans_on(d);
 	if (now_ns - d->directory->expired_ns >= EXPIRE_NS)
 		expire(d, now_ns);
 	/* The module's connections go on without a lease, so nobody else may. */
@@ -176,7 +232,11 @@ int es_daemon_directory_message(struct es_daemon *d, const void *data, size_t le
 
 		if (words[i].what == ES_KEPT_FORGET)
 			es_directory_forget(d->directory->table, flow_hash, kept->owner);
-		else if (service_of(d->conf, &kept->flow) >= 0)
+		else if (service_of(d->conf, &kept->flow) < 0)
+			continue;
+		else if (words[i].what == ES_KEPT_ORPHAN)
+			es_directory_adopt(d->directory->table, flow_hash, kept, es_clock_now_ns());
+		else
 			es_directory_keep(d->directory->table, flow_hash, kept, es_clock_now_ns());
 	}
 	return 0;
@@ -187,7 +247,10 @@ int es_daemon_directory_prepare(struct es_daemon *d)
 	ev_timer_init(&d->directory->timer, on_timer, ES_DIRECTORY_LOOK_MS / 1000.0,
 		      ES_DIRECTORY_LOOK_MS / 1000.0);
 	d->directory->timer.data = d;
-	return es_directory_new(ES_DIRECTORY_ENTRIES, &d->directory->table);
+	if (es_directory_new(ES_DIRECTORY_ENTRIES, &d->directory->table))
+		return -ENOMEM;
+	es_directory_watch(d->directory->table, es_datapath_kepts(d->datapath));
+	return 0;
 }
 
 void es_daemon_directory_rebind(struct es_daemon *d)
@@ -199,6 +262,7 @@ void es_daemon_directory_rebind(struct es_daemon *d)
 	es_idle_flows_free(&directory->flows);
 	es_directory_clear(directory->table);
 	memset(directory->outbox, 0, sizeof(directory->outbox));
+	memset(directory->over_ns, 0, sizeof(directory->over_ns));
 	if (!is_wanted(d) || es_idle_flows_new(ES_DIRECTORY_ENTRIES, tell, d, &directory->flows))
 		return;
 	ev_timer_start(d->loop, &directory->timer);

@@ -28,6 +28,7 @@ static void word_put(struct es_kept_wire *wire, const struct es_kept_word *word)
 	wire->mss = es_htons(o->mss);
 	wire->what = (__u8)word->what;
 	wire->service = kept->service;
+	wire->owner = kept->owner;
 	wire->snd_wscale = o->snd_wscale;
 	wire->rcv_wscale = o->rcv_wscale;
 	wire->options =
@@ -41,7 +42,7 @@ static int word_get(const struct es_kept_wire *wire, unsigned int owner, struct 
 	struct es_kept *kept = &ret->kept;
 
 	memset(ret, 0, sizeof(*ret));
-	if ((wire->what != ES_KEPT_KEEP && wire->what != ES_KEPT_FORGET) ||
+	if (wire->what < ES_KEPT_KEEP || wire->what > ES_KEPT_ORPHAN ||
 	    wire->snd_wscale > ES_TCP_WSCALE_MAX || wire->rcv_wscale > ES_TCP_WSCALE_MAX)
 		return -1;
 	ret->what = (enum es_kept_what)wire->what;
@@ -54,7 +55,7 @@ static int word_get(const struct es_kept_wire *wire, unsigned int owner, struct 
 	kept->requests = es_ntohl(wire->requests);
 	kept->moves = es_ntohs(wire->moves);
 	kept->service = wire->service;
-	kept->owner = (__u8)owner;
+	kept->owner = wire->what == ES_KEPT_ORPHAN ? wire->owner : (__u8)owner;
 	kept->options = (struct es_tcp_options){
 		.mss = es_ntohs(wire->mss),
 		.snd_wscale = wire->snd_wscale,
@@ -118,7 +119,8 @@ int es_kept_message_read(const void *data, size_t len, unsigned int self, unsign
 		return -EBADMSG;
 	heard[message.source] = sequence;
 	for (unsigned int i = 0; i < count; i++)
-		if (!word_get(&message.word[i], message.source, &ret_words[taken]))
+		if (!word_get(&message.word[i], message.source, &ret_words[taken]) &&
+		    ret_words[taken].kept.owner < node_count)
 			taken++;
 	return (int)taken;
 }

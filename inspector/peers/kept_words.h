@@ -19,6 +19,7 @@
 enum es_kept_what {
 	ES_KEPT_KEEP = 1,
 	ES_KEPT_FORGET = 2, /* of @kept only the flow matters */
+	ES_KEPT_ORPHAN = 3, /* another node's, which is lost, with its lease */
 };
 
 struct es_kept_word {
@@ -26,7 +27,7 @@ struct es_kept_word {
 	struct es_kept kept;
 };
 
-/* struct es_kept_wire - @options: ES_HANDOVER_F_* */
+/* struct es_kept_wire - @options: ES_HANDOVER_F_*; @owner: of ES_KEPT_ORPHAN */
 struct es_kept_wire {
 	__be32 client[4];
 	__be32 service_address[4];
@@ -42,7 +43,8 @@ struct es_kept_wire {
 	__u8 snd_wscale;
 	__u8 rcv_wscale;
 	__u8 options;
-	__u8 spare[3];
+	__u8 owner;
+	__u8 spare[2];
 };
 _Static_assert(sizeof(struct es_kept_wire) == 60, "no padding");
 
@@ -80,7 +82,7 @@ size_t es_kept_message_make(struct es_kept_message *message, unsigned int self, 
 /**
  * es_kept_message_read() - is it an authentic message of another node to this one, timely, and newer than
  * @heard (by node), which it is noted in?
- * @ret_words: room for ES_KEPT_WORDS_MAX; their owner is the sender, whatever else it says. Returns how many
+ * @ret_words: room for ES_KEPT_WORDS_MAX; their owner is the sender, but for orphans. Returns how many
  * words, or -EBADMSG.
  */
 int es_kept_message_read(const void *data, size_t len, unsigned int self, unsigned int node_count,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The flow directory: its table, its datagrams, and what a node tells of its connections. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include "cmocka_all.h"
 #include "inspector/peers/idle_flows.h"
@@ -178,8 +179,8 @@ static void test_words(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < ES_KEPT_WORDS_MAX; i++)
-		words[i] = (struct es_kept_word){.what = i % 2 ? ES_KEPT_KEEP : ES_KEPT_FORGET,
-						 .kept = kept_of(i, 1)};
+		words[i] = (struct es_kept_word){.what = (enum es_kept_what)(ES_KEPT_KEEP + i % 3),
+						 .kept = kept_of(i, i % 3 == 2 ? 2 : 1)};
 	len = es_kept_message_make(&message, 1, 0, 9, 500 * S, words, ES_KEPT_WORDS_MAX,
 				   &keys.key[0].handover);
 	assert_int_equal(len, sizeof(message));
@@ -214,17 +215,18 @@ static void test_words(void **state)
 /* Words without sense are left out, and a node speaks for itself alone. */
 static void test_nonsense(void **state)
 {
-	struct es_kept_word words[3], read[ES_KEPT_WORDS_MAX];
+	struct es_kept_word words[4], read[ES_KEPT_WORDS_MAX];
 	struct es_kept_message message;
 	__u64 heard[ES_NODES_MAX] = {};
 	size_t len;
 
 	(void)state;
-	for (unsigned int i = 0; i < 3; i++)
+	for (unsigned int i = 0; i < 4; i++)
 		words[i] = (struct es_kept_word){.what = ES_KEPT_KEEP, .kept = kept_of(i, 7)};
-	words[0].what = (enum es_kept_what)3;
+	words[0].what = (enum es_kept_what)4;
 	words[1].kept.options.rcv_wscale = 15;
-	len = es_kept_message_make(&message, 1, 0, 9, S, words, 3, &keys.key[0].handover);
+	words[3].what = ES_KEPT_ORPHAN; /* of a node that is not there */
+	len = es_kept_message_make(&message, 1, 0, 9, S, words, 4, &keys.key[0].handover);
 	assert_int_equal(es_kept_message_read(&message, len, 0, 3, &keys, S, heard, read), 1);
 	assert_int_equal(read[0].kept.seq, 1002);
 	assert_int_equal(read[0].kept.owner, 1);
@@ -356,6 +358,139 @@ static void test_bounds(void **state)
 	es_idle_flows_free(&f);
 }
 
+/* The datapath knows of a record as long as that is there, and forgets nothing that was heard. */
+static void test_watched(void **state)
+{
+	const unsigned long long over_ns[ES_NODES_MAX] = {[2] = 10 * S},
+				 alive_ns[ES_NODES_MAX] = {[2] = 9 * S};
+	struct es_kept_slot *slots = calloc(ES_KEPT_SLOTS, sizeof(*slots)), *slot = slots + es_kept_index(77);
+	struct es_kept kept = kept_of(1, 2), got;
+	struct es_kept_look look;
+	struct es_directory *d;
+
+	(void)state;
+	assert_non_null(slots);
+	assert_int_equal(es_directory_new(8, &d), 0);
+	es_directory_watch(d, slots);
+	es_directory_keep(d, 77, &kept, 5 * S);
+	assert_int_equal(slot->seq, kept.seq);
+	assert_int_equal(es_kept_hear(slot, 77, kept.seq + 1, 1), 0);
+	es_directory_orphan(d, over_ns, alive_ns, 11 * S);
+	assert_int_equal(es_directory_look(d, 77, &look), 1);
+	assert_true(look.orphan_ns && look.is_unheard && look.is_settled);
+	/* From now on it is this node's, with what follows in the request; nobody else's flow is. */
+	assert_int_equal(es_kept_hear(slot, 77, kept.seq, 1), 1);
+	assert_int_equal(es_kept_hear(slot, 77, kept.seq + ES_KEPT_REQUEST_MAX - 1, 1), 1);
+	assert_int_equal(es_kept_hear(slot, 77, kept.seq + ES_KEPT_REQUEST_MAX, 1), 0);
+	assert_int_equal(es_kept_hear(slot, 77, kept.seq - 1, 1), 0);
+	assert_int_equal(es_kept_hear(slot, 78, kept.seq, 1), 0);
+	es_directory_look(d, 77, &look);
+	assert_true(look.is_unheard);
+	/* Heard when it was another's to take. */
+	assert_int_equal(es_kept_hear(slot, 77, kept.seq, 0), 0);
+	es_directory_look(d, 77, &look);
+	assert_false(look.is_unheard);
+	/* Its node is back, and says the same: what was heard was heard. */
+	es_directory_keep(d, 77, &kept, 12 * S);
+	es_directory_look(d, 77, &look);
+	assert_false(look.orphan_ns || look.is_unheard);
+	assert_int_equal(look.since_ns, 5 * S);
+	assert_int_equal(slot->is_orphan, 0);
+	assert_int_equal(slot->is_heard, 1);
+	/* Its next request is another one. */
+	kept.seq++;
+	es_directory_keep(d, 77, &kept, 13 * S);
+	assert_int_equal(slot->is_heard, 0);
+	assert_int_equal(es_directory_take(d, 77, kept.seq, kept.ack, &got), 1);
+	assert_int_equal(slot->flow_hash, 0);
+	/* A slot that was another flow's meanwhile tells nothing of what was heard. */
+	es_directory_keep(d, 77, &kept, 13 * S);
+	slot->flow_hash = 78;
+	es_directory_keep(d, 77, &kept, 14 * S);
+	assert_int_equal(slot->flow_hash, 77);
+	assert_int_equal(slot->is_heard, 1);
+	es_directory_clear(d);
+	assert_int_equal(slot->flow_hash, 0);
+	es_directory_free(&d);
+	free(slots);
+}
+
+/* One whose node was lost a moment after it was told. */
+static void test_unsettled(void **state)
+{
+	const unsigned long long over_ns[ES_NODES_MAX] = {[2] = 10 * S};
+	unsigned long long alive_ns[ES_NODES_MAX] = {[2] = 5 * S + ES_DIRECTORY_SETTLES_NS - 1};
+	struct es_kept kept = kept_of(1, 2);
+	struct es_kept_look look;
+	struct es_directory *d;
+
+	(void)state;
+	assert_int_equal(es_directory_new(8, &d), 0);
+	es_directory_keep(d, 77, &kept, 5 * S);
+	es_directory_orphan(d, over_ns, alive_ns, 11 * S);
+	es_directory_look(d, 77, &look);
+	assert_true(look.orphan_ns);
+	assert_false(look.is_settled || look.is_unheard);
+	es_directory_free(&d);
+}
+
+/* Each has a slot of its own. */
+static __u64 flow_of(unsigned int number)
+{
+	return (__u64)number << 20;
+}
+
+static void passed(void *ctx, __u64 flow_hash, const struct es_kept *kept)
+{
+	unsigned int *count = ctx;
+
+	assert_int_equal(flow_of(kept->seq - 1000), flow_hash);
+	++*count;
+}
+
+/* Orphans are told on to others, once for each ring, and only what nobody can have taken. */
+static void test_pass_on(void **state)
+{
+	const unsigned long long over_ns[ES_NODES_MAX] = {[2] = 10 * S}, alive_ns[ES_NODES_MAX] = {};
+	struct es_kept_slot *slots = calloc(ES_KEPT_SLOTS, sizeof(*slots));
+	unsigned int count = 0;
+	struct es_kept_look look;
+	struct es_directory *d;
+	struct es_kept kept;
+
+	(void)state;
+	assert_non_null(slots);
+	assert_int_equal(es_directory_new(64, &d), 0);
+	es_directory_watch(d, slots);
+	for (unsigned int i = 0; i < 20; i++) {
+		kept = kept_of(i, i < 10 ? 2 : 1);
+		es_directory_keep(d, flow_of(i), &kept, 5 * S);
+	}
+	assert_int_equal(es_directory_pass_on(d, 7, 100, passed, &count), 0);
+	es_directory_orphan(d, over_ns, alive_ns, 11 * S);
+	assert_int_equal(es_directory_pass_on(d, 7, 4, passed, &count), 4);
+	assert_int_equal(es_directory_pass_on(d, 7, 100, passed, &count), 6);
+	assert_int_equal(es_directory_pass_on(d, 7, 100, passed, &count), 0);
+	assert_int_equal(es_kept_hear(&slots[3], flow_of(3), 1003, 0), 0);
+	assert_int_equal(es_directory_pass_on(d, 8, 100, passed, &count), 10);
+	assert_int_equal(count, 19); /* of the second ring's, one was heard by then */
+	/*
+	 * A node that is told keeps it as an orphan, perhaps heard by others; what its own node has told is
+	 * newer.
+	 */
+	kept = kept_of(30, 2);
+	es_directory_adopt(d, flow_of(30), &kept, 12 * S);
+	assert_int_equal(es_directory_look(d, flow_of(30), &look), 1);
+	assert_true(look.orphan_ns);
+	assert_false(look.is_unheard || look.is_settled);
+	kept = kept_of(11, 2);
+	es_directory_adopt(d, flow_of(11), &kept, 12 * S);
+	es_directory_look(d, flow_of(11), &look);
+	assert_int_equal(look.kept.owner, 1);
+	es_directory_free(&d);
+	free(slots);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +499,8 @@ int main(void)
 		cmocka_unit_test(test_list),	 cmocka_unit_test(test_words),
 		cmocka_unit_test(test_nonsense), cmocka_unit_test(test_one_flow),
 		cmocka_unit_test(test_never),	 cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_watched),	 cmocka_unit_test(test_unsettled),
+		cmocka_unit_test(test_pass_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
