@@ -173,6 +173,7 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 			.poisons = &es_datapath_state(d->datapath)->poisons,
 			.resets = es_datapath_resets(d->datapath),
 			.reset_ns = &es_datapath_state(d->datapath)->reset_ns,
+			.hears_ns = &es_datapath_state(d->datapath)->hears_ns,
 			.keys = d->keys,
 			.packet_max = &d->packet_max->in_force,
 			.directory = d->directory->table,

@@ -4,6 +4,7 @@
  * expect, and given to their node as a whole. The table and its bounds are gather.c's.
  */
 #include "inspector/base/clock.h"
+#include "inspector/cluster/directory.h"
 #include "inspector/inspect/internal.h"
 
 /* A client that hears no ACK sends its initial window, and stops (RFC 6928). */
@@ -49,6 +50,18 @@ static void es_refuse_unfinished(struct es_inspector *in, struct es_gather *g)
 }
 
 /*
+ * It is decided: what is known of its connection (survive.c) is true no more. Returns 0 if it was not any
+ * more.
+ */
+static int es_gather_takes(struct es_inspector *in, const struct es_gather *g)
+{
+	struct es_kept kept;
+
+	return !es_inspect_is_kept(g->flow) ||
+	       es_directory_take(in->params->directory, g->flow_hash, g->first_seq, g->cookie + 1, &kept);
+}
+
+/*
  * Decides a gathered request with what is here of it, and gives all its segments to the node. Returns 0 if a
  * rule wants more of it; if it is @truncated, no rule can.
  */
@@ -74,8 +87,10 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 			es_inspect_count(in, ES_WORKER_gather_full);
 		es_http_head_truncate(&g->head);
 	}
-	if (g->flow == ES_FLOW_DOUBTFUL &&
+	if ((g->flow == ES_FLOW_DOUBTFUL || g->flow == ES_FLOW_KEPT_DOUBTFUL) &&
 	    es_inspect_is_unsafe(in, g->order.service, &g->head, g->text, g->text_len)) {
+		if (es_inspect_is_kept(g->flow) && es_gather_takes(in, g))
+			es_inspect_count(in, ES_WORKER_survive_unsafe);
 		es_inspect_doubt(in, g->segment[0].bytes, g->segment[0].len);
 		es_gather_remove(in->gathers, g);
 		return 1;
@@ -102,6 +117,8 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 	}
 	if (!es_inspect_is_mine(in, g->flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
+	} else if (!es_gather_takes(in, g)) {
+		es_inspect_reset(in, g->segment[0].bytes, g->segment[0].len);
 	} else if (target == ES_ROUTE_REJECT) {
 		es_inspect_reject_gathered(in, g);
 	} else if (target < 0) {

@@ -43,12 +43,20 @@ void es_inspect_give(struct es_inspector *in, const struct es_record *record,
 
 void es_inspect_give_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target)
 {
+	int is_kept = es_inspect_is_kept(g->flow);
 	struct es_ip_packet first;
 
-	es_inspect_note_first(in, g->flow_hash, g->cookie, g->first_seq, target, &g->order);
-	es_inspect_tally_gathered(in, g, target, ES_TALLY_first, in->began_ns);
+	if (is_kept) {
+		es_inspect_count(in, ES_WORKER_survived);
+		if (g->count > 1)
+			es_inspect_count(in, ES_WORKER_survive_long);
+		es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, target, &g->order);
+	} else {
+		es_inspect_note_first(in, g->flow_hash, g->cookie, g->first_seq, target, &g->order);
+	}
+	es_inspect_tally_gathered(in, g, target, is_kept ? ES_TALLY_move : ES_TALLY_first, in->began_ns);
 	es_inspect_send_gathered(in, g, target);
-	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &first))
+	if (!is_kept && !es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &first))
 		es_inspect_fate_given(in, g->order.service, &first, target);
 }
 

@@ -46,6 +46,12 @@ static inline int es_inspect_is_new(unsigned int flow)
 	return flow == ES_FLOW_NEW || flow == ES_FLOW_DOUBTFUL || flow == ES_FLOW_UNSERVED;
 }
 
+/* es_inspect_is_kept() - is it on a connection of a lost node, with which this one goes on (survive.c)? */
+static inline int es_inspect_is_kept(unsigned int flow)
+{
+	return flow == ES_FLOW_KEPT || flow == ES_FLOW_KEPT_DOUBTFUL;
+}
+
 /* es_inspect_is_layer4() - can nobody see in packets what clients send to @service? */
 static inline int es_inspect_is_layer4(const struct es_inspector *in, unsigned int service)
 {

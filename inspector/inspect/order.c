@@ -39,6 +39,10 @@ void es_inspect_order(const struct es_inspector *in, const struct es_record *rec
 	ret->options = record->options;
 	ret->requests = record->requests;
 	ret->moves = record->moves;
+	/* Its connection moves from the node that is lost. */
+	ret->moved = es_inspect_is_kept(record->flow);
+	if (ret->moved && ret->moves < UINT16_MAX)
+		ret->moves++;
 }
 
 /* Where the connection's next request will begin. Only a service that inspects every request needs that. */

@@ -13,6 +13,11 @@
  * The members are asked twice: a program may hand a connection over from a member that is still to be asked
  * to one that has been asked already, where the second round finds it.
  *
+ * Requests on idle connections of lost nodes (survive.c) are few, each for one of those connections, and
+ * their clients have waited already. So they are asked about apart, at once, and at nobody's cost. A node
+ * that is not a member has lost its lease, and so stands still with the connections that others may go on
+ * with, whether or not it answers; it is asked so that it never goes on with them, and hardly waited for.
+ *
  * A message about many has clients of one family. A node whose version does not understand such messages gets
  * one for each segment.
  */
@@ -31,8 +36,9 @@
 /*
  * For how long an answer is waited for: of a node that may not be there, and of a member, which must answer.
  */
-#define ES_STRAY_AWAY_NS   200000000ULL
-#define ES_STRAY_MEMBER_NS 1000000000ULL
+#define ES_STRAY_AWAY_NS     200000000ULL
+#define ES_STRAY_SURVIVOR_NS 20000000ULL
+#define ES_STRAY_MEMBER_NS   1000000000ULL
 
 /*
  * How many bytes a second questions and answers may cost all nodes together, on the cluster network, beyond
@@ -288,6 +294,8 @@ static void es_stray_tell(struct es_inspector *in, const struct es_stray_group *
 			es_inspect_survive(in, c->survivor);
 			continue;
 		}
+		if (c->is_owned)
+			continue; /* when it comes again, it will be known whether its node is lost */
 		if (c->is_earlier) {
 			es_inspect_earlier_note(in, c);
 			continue;
@@ -342,19 +350,33 @@ static void es_stray_begin(struct es_inspector *in, struct es_stray_group *g)
 		return;
 	}
 	g->state = ES_STRAY_ASKED_AWAY;
-	g->deadline_ns = in->now_ns + ES_STRAY_AWAY_NS;
+	g->deadline_ns = in->now_ns + (g->is_survivors ? ES_STRAY_SURVIVOR_NS : ES_STRAY_AWAY_NS);
 }
 
-/* The group that gathers questions about the service in that family, else a free one, else NULL. */
+/* Are the nodes being asked about this request? Its client has repeated it meanwhile. */
+static int es_stray_is_known(const struct es_strays *strays, const struct es_survivor *survivor)
+{
+	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++) {
+		const struct es_stray_group *g = &strays->group[i];
+
+		for (unsigned int k = 0; g->state != ES_STRAY_FREE && g->is_survivors && k < g->count; k++)
+			if (g->stray[k].flow_hash == survivor->record.flow_hash)
+				return 1;
+	}
+	return 0;
+}
+
+/* The group that gathers such questions about the service in that family, else a free one, else NULL. */
 static struct es_stray_group *es_stray_group_of(struct es_strays *strays, unsigned int service,
-						unsigned int is_v6)
+						unsigned int is_v6, unsigned int is_survivors)
 {
 	struct es_stray_group *found = NULL;
 
 	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++) {
 		struct es_stray_group *g = &strays->group[i];
 
-		if (g->state == ES_STRAY_GATHERING && g->service == service && g->is_v6 == is_v6)
+		if (g->state == ES_STRAY_GATHERING && g->service == service && g->is_v6 == is_v6 &&
+		    g->is_survivors == is_survivors)
 			return g;
 		if (g->state == ES_STRAY_FREE)
 			found = g;
@@ -365,17 +387,24 @@ static struct es_stray_group *es_stray_group_of(struct es_strays *strays, unsign
 void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 		      const struct es_ip_packet *packet)
 {
-	struct es_stray_group *g = es_stray_group_of(&in->strays, record->service, es_stray_is_v6(packet));
 	/* One byte is enough, since only its place in the stream matters. A FIN alone has none. */
 	size_t payload = packet->seg.len ? 1 : 0;
 	struct es_survivor *survivor = NULL;
+	enum es_survives survives = es_inspect_survivor(in, record, packet, &survivor);
+	struct es_stray_group *g;
 	struct es_stray_case *c;
 
 	/* If all were asked now, none would have it. */
-	if (es_inspect_survivor(in, record, packet, &survivor) == ES_SURVIVES_LATER)
+	if (survives == ES_SURVIVES_LATER)
 		return;
+	if (survivor && es_stray_is_known(&in->strays, survivor)) {
+		free(survivor);
+		return;
+	}
+	g = es_stray_group_of(&in->strays, record->service, es_stray_is_v6(packet), survivor != NULL);
 	if (!g || packet->header_len + payload > sizeof(c->packet) ||
-	    !es_stray_may_ask(in, record, packet, packet->header_len + payload, g->state == ES_STRAY_FREE)) {
+	    (!survivor && !es_stray_may_ask(in, record, packet, packet->header_len + payload,
+					    g->state == ES_STRAY_FREE))) {
 		es_inspect_count(in, ES_WORKER_stray_limited);
 		free(survivor);
 		return;
@@ -385,8 +414,9 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 		g->state = ES_STRAY_GATHERING;
 		g->service = record->service;
 		g->is_v6 = es_stray_is_v6(packet);
+		g->is_survivors = survivor != NULL;
 		g->count = 0;
-		g->deadline_ns = in->now_ns + ES_STRAY_GATHER_NS;
+		g->deadline_ns = in->now_ns + (survivor ? 0 : ES_STRAY_GATHER_NS);
 	}
 	c = &g->stray[g->count++];
 	c->flow_hash = record->flow_hash;
@@ -394,6 +424,7 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 	c->ack = packet->seg.ack;
 	c->version = in->version;
 	c->survivor = survivor;
+	c->is_owned = survives == ES_SURVIVES_OWNED;
 	/*
 	 * A socket for a link-local client can only be made of a packet from the network, not of a message.
 	 */
@@ -445,6 +476,9 @@ static int es_stray_is_asked(const struct es_stray_group *g, const struct es_han
 /* A node has answered about the strays in @said, and may have those in @here. */
 static void es_stray_said(struct es_inspector *in, struct es_stray_group *g, __u64 said, __u64 here)
 {
+	for (unsigned int i = 0; i < g->count; i++)
+		if (here & 1ULL << i)
+			es_inspect_lives(in, g->stray[i].flow_hash);
 	g->open &= ~here;
 	if (g->state != ES_STRAY_ASKED)
 		return; /* others may have some of them, too: all are waited for */

@@ -19,6 +19,7 @@
  * struct es_stray_case - a stray segment that the nodes are asked about
  * @seq: of its first byte
  * @is_earlier: if no node has its connection, it is a first request (earlier.c)
+ * @is_owned: ES_SURVIVES_OWNED
  * @version: the inspector's (struct es_inspector) when the segment arrived
  * @survivor: if no node has its connection, another one goes on with it (survive.c); else NULL
  */
@@ -29,6 +30,7 @@ struct es_stray_case {
 	uint32_t ack;
 	uint32_t version;
 	uint8_t is_earlier;
+	uint8_t is_owned;
 	struct es_survivor *survivor;
 	uint8_t packet[ES_STRAY_PACKET_MAX];
 };
@@ -43,6 +45,7 @@ enum es_stray_state {
 /**
  * struct es_stray_group - strays of one service and one family that the nodes are asked about together
  * @id: of the questions about them
+ * @is_survivors: all are requests on idle connections of lost nodes (survive.c), or none is
  * @node, @round: the member that is being asked, and how often all members were asked before
  * @away: the nodes that were not members when the first question was sent
  * @open: a bit for each stray that no node has claimed; @said: a bit for each that @node has said something
@@ -51,7 +54,7 @@ enum es_stray_state {
 struct es_stray_group {
 	enum es_stray_state state;
 	uint32_t id;
-	unsigned int service, is_v6, count, node, round;
+	unsigned int service, is_v6, is_survivors, count, node, round;
 	__u64 open, said;
 	unsigned long long deadline_ns;
 	uint8_t away[ES_NODES_MAX];

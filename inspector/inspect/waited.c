@@ -67,7 +67,7 @@ static void merge(struct es_inspector *in, struct es_gather *g)
 /* A node that does not have the connection says nothing to its client without a lease. */
 static int may_tell(const struct es_inspector *in, const struct es_gather *g)
 {
-	return !es_inspect_is_new(g->flow) || es_inspect_is_mine(in, g->flow_hash);
+	return g->flow == ES_FLOW_HERE || es_inspect_is_mine(in, g->flow_hash);
 }
 
 static void acknowledge(struct es_inspector *in, struct es_gather *g, const struct es_ip_packet *packet)

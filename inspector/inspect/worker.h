@@ -94,7 +94,7 @@ struct es_directory;
 	X(home_left, "TLS connections whose ticket names a node that takes none now: routed by the ring")    \
 	X(survived, "requests on idle connections of a lost node, with which another one goes on")           \
 	X(survive_unsafe, "such requests that are not safe and may have been executed, answered with RST")   \
-	X(survive_long, "such requests whose head is longer than a segment, answered with RST")
+	X(survive_long, "requests on idle connections of a lost node that were longer than a segment")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,
@@ -111,7 +111,7 @@ extern const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT];
  * @id: its number, of @count; also of its stream of handover messages
  * @route: for the policies; may be NULL
  * @lease_ns: in struct es_state; so are @mark and @poisons (kmod/core/poison.h), or NULL: none
- * @resets: es_datapath_resets(), with @reset_ns in struct es_state
+ * @resets: es_datapath_resets(), with @reset_ns in struct es_state; so is @hears_ns, or NULL: not known
  * @packet_max: bytes of the longest client packet that fits into a handover message; may change at any time
  * @directory: other nodes' idle connections (cluster/directory.h); NULL: none
  */
@@ -127,6 +127,7 @@ struct es_worker_params {
 	const struct es_poisons *poisons;
 	struct es_reset *resets;
 	__u64 *reset_ns;
+	const __u64 *hears_ns;
 	struct es_keys keys;
 	const _Atomic unsigned int *packet_max;
 	struct es_directory *directory;

@@ -196,6 +196,9 @@ enum es_record_flow {
 	ES_FLOW_EARLIER,	  /* the same, and unless a node has its connection, it is a first request */
 	ES_FLOW_EARLIER_DOUBTFUL, /* which then is ES_FLOW_DOUBTFUL's */
 	ES_FLOW_UNSERVED, /* as ES_FLOW_NEW, of a service that nobody reads and this node does not serve */
+	/* The inspector's own (inspect/survive.c), of a request with which it goes on: */
+	ES_FLOW_KEPT,	       /* the lost node of its connection had no right to take it any more */
+	ES_FLOW_KEPT_DOUBTFUL, /* it may have executed it */
 };
 
 /**
@@ -203,7 +206,7 @@ enum es_record_flow {
  * @len: bytes of IP packet, headers included; @gso_size: payload bytes per segment if it is a merged packet,
  * else 0
  * @csum_partial: the TCP checksum was left to hardware and must be computed
- * @flow: an enum es_record_flow; @options, @requests, @moves: of ES_FLOW_HERE
+ * @flow: an enum es_record_flow; @options, @requests, @moves: of ES_FLOW_HERE, and of those kept
  */
 struct es_record {
 	__u64 flow_hash;

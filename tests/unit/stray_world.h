@@ -8,7 +8,7 @@
 #include "membership/wire.h"
 #include "tests/unit/inspect_world.h"
 
-static void stray_of(unsigned int number, const char *text, uint8_t flags, enum es_record_flow flow)
+static inline void stray_of(unsigned int number, const char *text, uint8_t flags, enum es_record_flow flow)
 {
 	uint8_t bytes[1500];
 	struct es_record record = segment(number, 1, text, bytes);
