@@ -19,7 +19,7 @@ import runs  # noqa: E402
 import survive_clusters  # noqa: E402
 from cluster import crash  # noqa: E402
 from earshotlab import LabError, server, wait_for  # noqa: E402
-from web import raw  # noqa: E402
+from web import raw, timed  # noqa: E402
 
 TOKENS = ("300", "500", "1000")
 FILE, FILE_BYTES = "20m", 20 << 20
@@ -104,7 +104,7 @@ def cut(cluster, arguments):
     connections = crash.idle(cluster.lab, arguments.idle, cluster.servers, cluster.address)
     cluster.wait_kept(connections)
     under_way, first, asker = [], {}, threading.Thread(target=lambda: first.update(
-        crash.ask_all(connections, raw.head("/1k"), cluster.detected_s, PATIENCE_S)))
+        timed.ask_all(connections, raw.head("/1k"), cluster.detected_s + PATIENCE_S, cluster.detected_s)))
 
     def deed():
         under_way.extend(downloads.under_way())
@@ -116,8 +116,8 @@ def cut(cluster, arguments):
         knocks = crash.knock(cluster.lab, deed, cluster.detected_s + 1, shares, PATIENCE_S, cluster.address)
         asker.join()
         # It is a connection like any other again.
-        alive = [sock for sock, (node, _) in first.items() if isinstance(node, str)]
-        again = crash.ask_all(alive, raw.head("/1k"), 0, PATIENCE_S)
+        alive = [sock for sock, asked in first.items() if not asked.error]
+        again = timed.ask_all(alive, raw.head("/1k"), PATIENCE_S)
         ended = downloads.end(under_way)
     found = rounded({**judge(cluster, connections, first, again, knocks), **judge_downloads(cluster, ended)})
     for sock in connections:
@@ -139,17 +139,17 @@ def rounded(found):
 def judge(cluster, connections, first, again, knocks):
     """Of idle connections and new ones: [how many went on, of how many], seconds."""
     def is_saved(sock):
-        return sock in again and isinstance(again[sock][0], str)
+        return sock in again and not again[sock].error
 
     dead = [sock for sock, node in connections.items() if cluster.has_died(node)]
     others = [sock for sock in connections if sock not in dead]
     waited = [(began, took) for share in knocks for began, took in crash.slow(knocks[share], SLOW_S) if cluster.has_died(share)]
     return {
         "idle": [[sum(map(is_saved, socks)), len(socks)] for socks in (dead, others)],
-        "answers_s": [first[sock][1] for sock in dead if is_saved(sock)],
-        "undisturbed_s": [first[sock][1] for sock in others if is_saved(sock)],
-        "told_s": [first[sock][1] for sock in dead if first[sock][0] is ConnectionResetError],
-        "silent": sum(first[sock][0] is TimeoutError for sock in connections),
+        "answers_s": [first[sock].took for sock in dead if is_saved(sock)],
+        "undisturbed_s": [first[sock].took for sock in others if is_saved(sock)],
+        "told_s": [first[sock].took for sock in dead if first[sock].error is ConnectionResetError],
+        "silent": sum(first[sock].error is TimeoutError for sock in connections),
         "served_again_s": max((began for began, _ in waited), default=0),
         "its_slowest_s": longest(knocks, cluster.has_died),
         "others_slowest_s": longest(knocks, lambda share: not cluster.has_died(share)),

@@ -2,6 +2,7 @@
 """./dev bench survive without a cluster: what it counts, and what its rows say."""
 import survive
 import survive_clusters
+from web import timed
 
 
 class Cluster:
@@ -17,6 +18,10 @@ def a_cut(**more):
             "told_s": [1.2], "silent": 0, "served_again_s": 1.0, "its_slowest_s": 2.0, "others_slowest_s": 0.01, "unanswered": 0, **more}
 
 
+def asked(node, took, error=None):
+    return timed.Asked(at=0.0, sent=0.0, ended=took, node=node, error=error)
+
+
 def test_quantile():
     hundred = list(range(100, 0, -1))
     assert [survive.quantile(hundred, part) for part in (50, 99, 100)] == [50, 99, 100]
@@ -27,8 +32,9 @@ def test_quantile():
 def test_judge():
     """A connection is saved if it has two answers; a share is served again when the last slow handshake of it began."""
     connections = {"a": "n1", "b": "n2", "c": "n2", "d": "n2", "e": "n2"}
-    first = {"a": ("n1", 0.001), "b": ("n3", 1.0), "c": ("n3", 1.1), "d": (ConnectionResetError, 1.2), "e": (TimeoutError, 10.0)}
-    again = {"a": ("n1", 0.001), "b": ("n3", 0.001), "c": (EOFError, 0.001)}
+    first = {"a": asked("n1", 0.001), "b": asked("n3", 1.0), "c": asked("n3", 1.1), "d": asked(None, 1.2, ConnectionResetError),
+             "e": asked(None, 10.0, TimeoutError)}
+    again = {"a": asked("n1", 0.001), "b": asked("n3", 0.001), "c": asked(None, 0.001, EOFError)}
     knocks = {"n1": [(-0.5, 0.001), (1.0, 0.02)], "n2": [(-0.5, 0.001), (0.2, 1.9), (0.9, 1.2), (1.4, 0.001), (1.5, None)]}
     found = survive.judge(Cluster, connections, first, again, knocks)
     assert found["idle"] == [[1, 4], [1, 1]]
