@@ -151,6 +151,7 @@ static int es_bpf_create(struct es_datapath *dp, char *err, size_t err_len)
 	if (rc)
 		goto err_step;
 	dp->responses_fd = bpf_map__fd(bpf->skel->maps.es_responses);
+	dp->downloads_fd = bpf_map__fd(bpf->skel->maps.es_downloads);
 	return 0;
 
 err_step:

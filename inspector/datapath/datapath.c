@@ -34,6 +34,15 @@ static void on_response(void *ctx, const void *data, size_t size)
 		dp->response_fn(dp->response_ctx, &entry);
 }
 
+/* One of a version that writes other entries says nothing. */
+static void on_download(void *ctx, const void *data, size_t size)
+{
+	struct es_datapath *dp = ctx;
+
+	if (size == sizeof(struct es_download_entry))
+		dp->download_fn(dp->download_ctx, data);
+}
+
 int es_datapath_make(const struct es_datapath_ops *ops, const struct es_datapath_params *params, char *err,
 		     size_t err_len, struct es_datapath **ret_datapath)
 {
@@ -44,15 +53,18 @@ int es_datapath_make(const struct es_datapath_ops *ops, const struct es_datapath
 		return -ENOMEM;
 	dp->ops = ops;
 	dp->params = *params;
-	dp->responses_fd = -1;
+	dp->responses_fd = dp->downloads_fd = -1;
 	for (int i = 0; i < ES_WORKERS_MAX; i++)
 		dp->queue_fd[i] = dp->wake_fd[i] = -1;
 	rc = dp->ops->create(dp, err, err_len);
 	if (rc)
 		goto err_free;
 	rc = es_ring_reader_new(dp->responses_fd, ES_RESPONSES_BYTES, on_response, dp, &dp->responses);
+	if (!rc && dp->downloads_fd >= 0)
+		rc = es_ring_reader_new(dp->downloads_fd, ES_DOWNLOAD_RING_BYTES, on_download, dp,
+					&dp->downloads);
 	if (rc) {
-		snprintf(err, err_len, "%s datapath: mapping the ring buffer of response lengths failed",
+		snprintf(err, err_len, "%s datapath: mapping the ring buffers of responses failed",
 			 dp->ops->name);
 		goto err_free;
 	}
@@ -100,6 +112,7 @@ void es_datapath_free(struct es_datapath **datapath)
 	if (!dp)
 		return;
 	es_ring_reader_free(&dp->responses);
+	es_ring_reader_free(&dp->downloads);
 	if (dp->decisions)
 		munmap(dp->decisions, decisions_bytes(dp));
 	if (dp->resets)
@@ -254,6 +267,13 @@ int es_datapath_responses(struct es_datapath *dp, es_datapath_response_fn fn, vo
 	dp->response_fn = fn;
 	dp->response_ctx = ctx;
 	return es_ring_reader_consume(dp->responses);
+}
+
+int es_datapath_downloads(struct es_datapath *dp, es_datapath_download_fn fn, void *ctx)
+{
+	dp->download_fn = fn;
+	dp->download_ctx = ctx;
+	return dp->downloads ? es_ring_reader_consume(dp->downloads) : 0;
 }
 
 int es_datapath_end_unproven(struct es_datapath *dp, unsigned int *ret_count)

@@ -11,6 +11,7 @@
 #include "kmod/core/abi.h"
 #include "kmod/core/counters.h"
 #include "kmod/core/decisions.h"
+#include "kmod/core/download.h"
 #include "kmod/core/load.h"
 #include "kmod/core/node_ring.h"
 #include "kmod/core/track.h"
@@ -198,6 +199,13 @@ int es_datapath_responses(struct es_datapath *datapath, es_datapath_response_fn 
 /* es_datapath_response_read() - one as the datapath wrote it, or one of another version, whose entries may be
  * shorter or longer: what it lacks is 0. Returns 0 or -EBADMSG. */
 int es_datapath_response_read(const void *data, size_t size, struct es_response_entry *ret_entry);
+
+/**
+ * es_datapath_downloads() - call @fn for each long response whose head was sent since the last time
+ * Returns how many; 0 with a datapath that tells of none.
+ */
+typedef void (*es_datapath_download_fn)(void *ctx, const struct es_download_entry *entry);
+int es_datapath_downloads(struct es_datapath *datapath, es_datapath_download_fn fn, void *ctx);
 
 /* es_datapath_connections() - the same for each connection of any service */
 typedef void (*es_datapath_connection_fn)(void *ctx, const void *entry /* struct es_connection_entry */);

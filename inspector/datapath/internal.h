@@ -54,7 +54,8 @@ extern const struct es_datapath_ops es_datapath_netfilter;
  * @note: as of es_datapath_note(), owned by the driver; NULL is ""
  * @queue_fd: of each worker's ring buffer, -1 if there is none; @wake_fd: es_datapath_wake_fd(), the driver's
  * own
- * @responses_fd: of the ring of response lengths
+ * @responses_fd: of the ring of response lengths; @downloads_fd: of the ring of long responses, -1: there is
+ * none
  */
 struct es_datapath {
 	const struct es_datapath_ops *ops;
@@ -67,12 +68,16 @@ struct es_datapath {
 	int queue_fd[ES_WORKERS_MAX];
 	int wake_fd[ES_WORKERS_MAX];
 	int responses_fd;
+	int downloads_fd;
 	unsigned int mark;	 /* es_datapath_mark() */
 	struct es_reset *resets; /* ES_RESETS of them; NULL: the datapath sees RSTs leave */
 	struct es_kept_slot *kepts;
 	struct es_ring_reader *responses;
 	es_datapath_response_fn response_fn;
 	void *response_ctx;
+	struct es_ring_reader *downloads;
+	es_datapath_download_fn download_fn;
+	void *download_ctx;
 };
 
 /* es_datapath_make() - es_datapath_new() with that driver */

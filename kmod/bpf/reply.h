@@ -8,6 +8,7 @@
  * send, and changes packets only into the RSTs for a client that would wait for ever.
  */
 #include "answer.h"
+#include "download.h"
 #include "other.h"
 #include "settled.h"
 #include "tracks.h"
@@ -232,11 +233,12 @@ static __noinline int es_reply_is_ceded(struct bpf_sock *sk)
 	       es_socket_is_ceded(sk);
 }
 
-static __always_inline int es_reply_is_idle(struct bpf_sock *sk, const struct tcp_sock *tp)
+/* Is it idle, or has it a long response? Another node goes on with it. */
+static __always_inline int es_reply_goes_on(struct bpf_sock *sk, const struct tcp_sock *tp)
 {
 	const struct es_track *t = es_track_of(sk);
 
-	return t && es_track_is_idle(t, tp->snd_una);
+	return t && ((t->request_flags & ES_REQUEST_F_LONG) || es_track_is_idle(t, tp->snd_una));
 }
 
 /* Makes the view for es_decide_reply(). Returns an enum es_reply_action. */
@@ -263,7 +265,7 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct es_packet 
 		return ES_REPLY_LEAVES;
 	view.unproven = 1;
 	rebuilt = es_rebuilt_of(tp, es_reply_flow(pkt));
-	view.acknowledged = rebuilt && rebuilt->acknowledged && !es_reply_is_idle(sk, tp);
+	view.acknowledged = rebuilt && rebuilt->acknowledged && !es_reply_goes_on(sk, tp);
 	es_decide_reply(&view, &verdict);
 	if (rebuilt && verdict.acknowledges)
 		rebuilt->acknowledged = 1;
@@ -335,8 +337,8 @@ static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_soc
 	struct es_track *t = es_track_of(sk);
 	__u8 pin = ES_PIN_none;
 	struct tcp_sock *tp;
+	int complete, begins;
 	__u32 off, from;
-	int complete;
 
 	if (!t)
 		t = es_track_create(sk, es_reply_flow(pkt));
@@ -348,7 +350,11 @@ static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_soc
 	es_track_pin(t, pin);
 	if (from < seg->len) {
 		off = es_packet_tcp_off(pkt) + sizeof(struct tcphdr) + pkt->options_len;
+		begins = es_download_begins(t);
 		complete |= es_reply_scan_segment(skb, t, seg, off, from);
+		if (begins && es_download_is_long(t))
+			es_download_answered(skb, t, pkt, es_ns_to_ms(bpf_ktime_get_ns()) + tp->tsoffset,
+					     off + from);
 	}
 	complete |= es_track_skip(t, tp->snd_nxt);
 	if (complete)

@@ -7,6 +7,7 @@
  * requests stay and end.
  */
 #include "answer.h"
+#include "download.h"
 #include "heard.h"
 #include "inner.h"
 #include "opened.h"
@@ -396,6 +397,9 @@ static __noinline int es_handover_message(struct __sk_buff *skb, struct es_confi
 		return es_message_nack(skb, cfg, h, es_handover_fate(cfg, &in));
 	}
 	es_handover_look(skb, cfg, h, &in);
+	if ((h->request_flags & ES_REQUEST_F_TELL) &&
+	    (in.view.kind == ES_HANDOVER_REQUEST || in.view.kind == ES_HANDOVER_STAY))
+		es_download_asked(skb, h, &in.pkt, in.hash, in.view.seg.len);
 	es_handover_decide(&in.view, &in.plan);
 	failed = es_handover_carry_out(&in);
 	if (failed)

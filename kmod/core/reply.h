@@ -33,7 +33,7 @@ enum es_reply_action {
  * @unproven: of a connection whose client has acknowledged nothing that was sent here, or that is ceded
  * (es_track_is_ceded()); needed where es_reply_needs_proof()
  * @acknowledged: such a connection's request was acknowledged before: its client does not repeat it. Not of
- * an idle one
+ * an idle one, nor of one whose response others know (download.h)
  */
 struct es_reply_view {
 	__u64 now_ns;

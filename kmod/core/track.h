@@ -26,6 +26,8 @@ enum es_track_state {
 #define ES_REQUEST_F_HEAD    0x01 /* its response has no body */
 #define ES_REQUEST_F_MEASURE 0x02 /* the inspector wants to know how long its response is */
 #define ES_REQUEST_F_STATUS  0x04 /* with MEASURE: only its status; what the daemon reads */
+#define ES_REQUEST_F_TELL    0x08 /* other nodes are to know its response, if that is long (download.h) */
+#define ES_REQUEST_F_LONG    0x10 /* of a track only: it is, and the daemon was told */
 
 /* union es_track_word - what of a track changes in one step (es_track_step()) */
 union es_track_word {
@@ -401,9 +403,12 @@ static __always_inline int es_track_is_idle(const struct es_track *t, __u32 snd_
  * long as it has acknowledged nothing of the answer, it may not have heard that this node has it. So without
  * a lease such a connection stands still here, in both directions, as one that is unproven.
  * A connection that was pinned when its next request came has that one's number still.
+ * With a long response, too: that node goes on with it, or tells its client that it ends.
  */
 static __always_inline int es_track_is_ceded(const struct es_track *t, __u32 snd_una)
 {
+	if (t->request_flags & ES_REQUEST_F_LONG)
+		return 1;
 	if (t->pin == ES_PIN_uninspected)
 		return t->requests && snd_una == t->response_seq;
 	return t->pin == ES_PIN_none &&

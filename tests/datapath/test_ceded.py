@@ -110,6 +110,33 @@ def test_a_byte_is_acknowledged(node, client, survives):
         c.answer(OK[10:])
 
 
+TELL = 8  # ES_REQUEST_F_TELL
+
+
+@pytest.mark.parametrize("flags,length,ceded", [(TELL, 1 << 20, True), (0, 1 << 20, False), (TELL, 100000, False)],
+                         ids=["long", "not to be told", "short"])
+def test_in_the_middle_of_a_response(node, client, survives, flags, length, ceded):
+    """Another node goes on with a long one, once it was told of it."""
+    c = client(EACH, owner=2)
+    c.forge()
+    text = c.get()
+    packet = c.ip_packet(ACK | PSH, text)
+    c.sent(text)
+    with node.counts(handover_received=1, handover_rebuilt=1, deliver_established=SOME):
+        node.message(c.handover(packet, next_request_seq=c.next, request_flags=flags))
+        assert c.read(len(text)) == text
+        c.answer(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % length + bytes(100))
+    survives.lease(0)
+    if not ceded:
+        with node.counts(deliver_established=SOME):
+            c.answer(bytes(100))
+        return
+    with node.counts(drop_silent=1, reply_silent=SOME):
+        c.server.sendall(bytes(100))
+        c.send(ACK)
+        stands(node, c)
+
+
 def asked(node, c, reason, counter):
     with node.counts(handover_received=1, **{counter: 1}):
         node.message(c.handover(c.ip_packet(ACK | PSH, b"x"), kind=model.STRAY), sport=40001)

@@ -490,6 +490,12 @@ static void test_ceded(void **state)
 	t.pin = ES_PIN_uninspected;
 	t.requests = 0; /* it was never read */
 	assert_false(es_track_is_ceded(&t, 1000));
+	/* Others know of its long response, whatever has come of it since. */
+	t.request_flags = ES_REQUEST_F_LONG;
+	for (unsigned int pin = ES_PIN_none; pin < ES_PIN_COUNT; pin++) {
+		t.pin = (__u8)pin;
+		assert_true(es_track_is_ceded(&t, 900));
+	}
 }
 
 /* It leaves for good only if this node has nothing that the other one lacks. */
