@@ -21,6 +21,7 @@ enum es_datagram {
 	ES_DATAGRAM_RATES = 12,	      /* struct es_rates_message (peers/rate_words.h) */
 	ES_DATAGRAM_GRANTS = 13,      /* its payload: struct es_grant_wire (peers/exchange.h) */
 	ES_DATAGRAM_KEPT = 14,	      /* struct es_kept_message (peers/kept_words.h) */
+	ES_DATAGRAM_DOWNLOAD = 15,    /* struct es_download_message (peers/download_words.h) */
 };
 
 /* Bytes of the longest. */

@@ -213,7 +213,7 @@ static int es_loads_is_other(struct es_load_exchange *exchange, const void *data
 	if (!exchange->other || len < sizeof(*message) ||
 	    (message->version != ES_DATAGRAM_SNAPSHOT && message->version != ES_DATAGRAM_ROLLOUT &&
 	     message->version != ES_DATAGRAM_RATES && message->version != ES_DATAGRAM_KEPT &&
-	     message->version != ES_DATAGRAM_POISON))
+	     message->version != ES_DATAGRAM_DOWNLOAD && message->version != ES_DATAGRAM_POISON))
 		return 0;
 	return !exchange->other(exchange->ctx, data, len);
 }
