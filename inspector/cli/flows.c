@@ -37,6 +37,26 @@ static void print_kept(struct json_object *kept)
 	es_table_free(&table);
 }
 
+/* Long responses, which another node goes on with when theirs is lost. */
+static void print_downloads(struct json_object *downloads)
+{
+	struct json_object *reset = es_json_object(downloads, "reset");
+	unsigned long long resets = 0;
+
+	if (!es_json_number(downloads, "own") && !es_json_number(downloads, "told"))
+		return;
+	json_object_object_foreach(reset, why, count)
+	{
+		(void)count;
+		resets += es_json_number(reset, why);
+	}
+	printf("\nlong responses kept for other nodes: %llu; of this one by others: %llu; gone on with: "
+	       "%llu, "
+	       "broken off: %llu, reset: %llu\n",
+	       es_json_number(downloads, "total"), es_json_number(downloads, "own"),
+	       es_json_number(downloads, "whole"), es_json_number(downloads, "broken"), resets);
+}
+
 static void print_flows(struct json_object *report)
 {
 	static const char *const headings[] = {"CLIENT",    ">PORT",  "SERVICE",   "STATE",
@@ -63,6 +83,7 @@ static void print_flows(struct json_object *report)
 	es_table_print(table, stdout);
 	es_table_free(&table);
 	print_kept(es_json_object(report, "kept"));
+	print_downloads(es_json_object(report, "downloads"));
 }
 
 static int run(const struct es_cli *cli)

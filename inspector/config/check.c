@@ -278,6 +278,19 @@ static void es_check_survive(struct es_conf_parse *p, unsigned int i)
 			     service->name, service->survive);
 }
 
+/* Keepers are those of idle connections, and what is gone on with ends as one. */
+static void es_check_resume(struct es_conf_parse *p, unsigned int i)
+{
+	const struct es_conf_service *service = &p->conf->services[i];
+
+	if (service->resume && !service->survive)
+		es_conf_fail(
+			p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "resume"),
+			"service %s: resume = on: with survive = off no other node knows its connections: "
+			"expected off, or survive = 1 or 2",
+			service->name);
+}
+
 /* An error that is about no single key of the section has the section's line. */
 static void es_check_outlier(struct es_conf_parse *p, unsigned int i)
 {
@@ -404,6 +417,7 @@ static int es_check_services(struct es_conf_parse *p)
 		es_conf_check_backup(p, i);
 		es_check_server(p, i);
 		es_check_survive(p, i);
+		es_check_resume(p, i);
 		if (!es_check_policy(p, i))
 			es_conf_check_parameters(p, i);
 	}

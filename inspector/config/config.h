@@ -382,7 +382,7 @@ static inline int es_addr_is_set(const struct es_addr *address)
  * @address, @address6: one of each family at most, and one at least; all zeros: none. On line @address_line.
  * @policy: the default is filled in
  * @inspect: what the datapath does; es_conf_service_reads() says what becomes of requests
- * @survive: so many other nodes know its idle connections
+ * @survive: so many other nodes know its idle connections; @resume: and its long responses
  * @server_address, @server_address6: all zeros: none of that family. With @tls these, and @server_port, are
  * the service's own: earshot-tls listens there, and takes what others hand over
  * @params: of the policy, in its order, from @parameters
@@ -398,6 +398,7 @@ struct es_conf_service {
 	enum es_inspect inspect;
 	enum es_unsafe unsafe;
 	unsigned int survive;
+	int resume;
 	struct es_addr server_address;
 	struct es_addr server_address6;
 	unsigned int server_port;

@@ -23,6 +23,12 @@ static const struct es_conf_choice survives[] = {
 	{NULL, 0},
 };
 
+static const struct es_conf_choice resumes[] = {
+	{"off", 0},
+	{"on", 1},
+	{NULL, 0},
+};
+
 static const struct es_conf_choice all_downs[] = {
 	{"serve", ES_CONF_ALL_DOWN_SERVE},
 	{"reject", ES_CONF_ALL_DOWN_REJECT},
@@ -80,6 +86,16 @@ const struct es_conf_key es_conf_service_keys[] = {
 	 * no request on such a connection. Not with the netfilter datapath.
 	 */
 	CHOICE(service, survive, MUST, "off", survives),
+
+	/*
+	 * With *survive*: whether the other nodes know each long response, too, so that one of them goes on
+	 * with it, or tells its client that the rest does not come, when its node is lost
+	 * (/usr/share/doc/earshot/failures.md.gz): _off_ or _on_.
+	 *
+	 * Needs content of which all nodes have the same bytes and strong validators. Nothing is told of
+	 * responses of less than 256 KB.
+	 */
+	CHOICE(service, resume, MUST, "off", resumes),
 
 	/*
 	 * With *server_port*: the local address on which the server listens for connections that programs

@@ -9,6 +9,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/control/control.h"
 #include "inspector/daemon/directory.h"
+#include "inspector/daemon/downloads.h"
 #include "inspector/daemon/commands.h"
 #include "inspector/daemon/metrics.h"
 #include "inspector/daemon/restart.h"
@@ -155,6 +156,7 @@ static int es_daemon_flows(void *ctx, struct json_object *request, struct json_o
 	es_report_flows_init(&report, d->cluster->conf, request);
 	rc = es_datapath_flows(d->datapath, es_report_flows_add, &report);
 	es_report_flows_kept(&report, d->directory->table, es_idle_flows_told(d->directory->flows));
+	report.downloads = es_daemon_downloads_report(d);
 	*ret_result = es_report_flows_finish(&report);
 	if (rc) {
 		es_conf_error_set(err, "datapath: its connections cannot be listed: %s", strerror(-rc));

@@ -33,6 +33,7 @@
 #include "inspector/daemon/packet_max.h"
 #include "inspector/daemon/poison.h"
 #include "inspector/daemon/directory.h"
+#include "inspector/daemon/downloads.h"
 #include "inspector/daemon/rates.h"
 #include "inspector/daemon/request_log.h"
 #include "inspector/daemon/rollout.h"
@@ -150,7 +151,7 @@ static int es_daemon_first_url_tables(struct es_daemon *d, struct es_conf_error 
 
 static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *err)
 {
-	if (es_daemon_rates_prepare(d) || es_daemon_directory_prepare(d))
+	if (es_daemon_rates_prepare(d) || es_daemon_directory_prepare(d) || es_daemon_downloads_prepare(d))
 		return -ENOMEM;
 	d->orders = calloc((size_t)d->datapath_params.decision_sets * ES_DECISION_WAYS, sizeof(*d->orders));
 	if (!d->orders)
@@ -483,6 +484,7 @@ static struct {
 	struct es_daemon_request_log request_log;
 	struct es_daemon_rates rates;
 	struct es_daemon_directory directory;
+	struct es_daemon_downloads downloads;
 	struct es_daemon_service_drains service_drains;
 	struct es_daemon_rollout rollout;
 	struct es_daemon_settings settings;
@@ -513,6 +515,7 @@ static void parts_clear(struct es_daemon *d)
 		.request_log = &parts.request_log,
 		.rates = &parts.rates,
 		.directory = &parts.directory,
+		.downloads = &parts.downloads,
 		.service_drains = &parts.service_drains,
 		.rollout = &parts.rollout,
 		.settings = &parts.settings,
@@ -572,6 +575,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	es_daemon_plugins_watch(d);
 	es_daemon_rates_rebind(d);
 	es_daemon_directory_rebind(d);
+	es_daemon_downloads_rebind(d);
 	return 0;
 }
 
@@ -595,6 +599,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_daemon_trace_stop(d);
 	es_daemon_request_log_stop(d);
 	es_daemon_rates_stop(d);
+	es_daemon_downloads_stop(d);
 	es_daemon_directory_stop(d);
 	es_daemon_service_drains_free(d);
 	es_daemon_poison_stop(d);

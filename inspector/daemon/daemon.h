@@ -49,6 +49,7 @@ struct es_daemon {
 	struct es_daemon_request_log *request_log;
 	struct es_daemon_rates *rates;
 	struct es_daemon_directory *directory;
+	struct es_daemon_downloads *downloads;
 	struct es_daemon_service_drains *service_drains;
 	struct es_daemon_rollout *rollout;
 	struct es_daemon_settings *settings;

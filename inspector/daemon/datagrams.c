@@ -3,10 +3,12 @@
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/datagrams.h"
 #include "inspector/daemon/directory.h"
+#include "inspector/daemon/downloads.h"
 #include "inspector/daemon/poison.h"
 #include "inspector/daemon/rates.h"
 #include "inspector/daemon/rollout.h"
 #include "inspector/daemon/view.h"
+#include "inspector/peers/download_words.h"
 #include "inspector/peers/exchange.h"
 #include "inspector/peers/kept_words.h"
 #include "inspector/peers/rate_words.h"
@@ -24,6 +26,8 @@ int es_daemon_datagram(void *daemon, const void *data, size_t len)
 		return es_daemon_rates_message(daemon, data, len);
 	case ES_DATAGRAM_KEPT:
 		return es_daemon_directory_message(daemon, data, len);
+	case ES_DATAGRAM_DOWNLOAD:
+		return es_daemon_downloads_message(daemon, data, len);
 	default:
 		return es_daemon_poison_message(daemon, data, len);
 	}

@@ -9,8 +9,10 @@
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/directory.h"
+#include "inspector/daemon/downloads.h"
 #include "inspector/daemon/exchange.h"
 #include "inspector/daemon/heard.h"
+#include "inspector/daemon/keepers.h"
 #include "kmod/core/track.h"
 
 #define TCP_STATE_IS_ESTABLISHED 1 /* the kernel's number */
@@ -54,31 +56,6 @@ static void tell(void *ctx, unsigned int node, const struct es_kept_word *word)
 		flush(d, node);
 }
 
-/* The index of the flow's service: the datapath's may be an older configuration's. -1: of none. */
-static int service_of(const struct es_conf *conf, const struct es_flow *flow)
-{
-	for (unsigned int i = 0; i < conf->service_count; i++)
-		if (es_conf_service_has(&conf->services[i], &flow->service) &&
-		    conf->services[i].port == es_ntohs(flow->service_port))
-			return (int)i;
-	return -1;
-}
-
-/* The first nodes of the flow's on the ring but @but, which has the connection, if it is a node. */
-static void keepers_of(const struct es_daemon *d, __u64 flow_hash, unsigned int copies, __u16 but,
-		       __u16 ret[ES_KEEPERS_MAX])
-{
-	struct es_ring_walk walk;
-	unsigned int count = 0;
-	__u16 node;
-
-	ret[0] = ret[1] = ES_NODE_NONE;
-	es_ring_walk_init(&walk, d->cluster->ring, es_ring_flow_position(flow_hash));
-	while (count < copies && count < ES_KEEPERS_MAX && es_ring_walk_next(&walk, &node))
-		if (node != but)
-			ret[count++] = node;
-}
-
 /*
  * Between two requests: the one before is complete and answered, and nobody has the next one. A pin is for
  * good.
@@ -98,12 +75,13 @@ static void see(void *ctx, const void *data)
 	const struct es_track_entry *entry = data;
 	const struct es_track *t = &entry->track;
 	struct es_daemon *d = ctx;
-	int service = service_of(d->conf, &entry->flow);
+	int service = es_daemon_service_of(d->conf, &entry->flow);
 	struct es_idle_flow flow = {.state = state_of(entry)};
 
 	if (service < 0 || !d->conf->services[service].survive)
 		return;
 	flow.flow_hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &entry->flow);
+	es_daemon_downloads_see(d, entry, flow.flow_hash);
 	flow.kept = (struct es_kept){
 		.flow = entry->flow,
 		.options = t->options,
@@ -115,8 +93,8 @@ static void see(void *ctx, const void *data)
 		.owner = (__u8)d->cluster->self,
 	};
 	/* The node that inspects it, or will when this one is gone; and with two copies the next one. */
-	keepers_of(d, flow.flow_hash, d->conf->services[service].survive, (__u16)d->cluster->self,
-		   flow.keeper);
+	es_daemon_keepers_of(d, flow.flow_hash, d->conf->services[service].survive, (__u16)d->cluster->self,
+			     flow.keeper);
 	es_idle_flows_see(d->directory->flows, &flow);
 }
 
@@ -128,9 +106,12 @@ static void look(struct es_daemon *d)
 	directory->looked_ns = es_clock_now_ns();
 	es_idle_flows_begin(directory->flows, directory->looked_ns, ES_DIRECTORY_IDLE_NS,
 			    ES_DIRECTORY_TELL_MOST);
+	es_daemon_downloads_look(d);
 	/* One that is missing in a list that broke off is told again when it is found. */
-	if (!es_datapath_flows(d->datapath, see, d))
+	if (!es_datapath_flows(d->datapath, see, d)) {
 		es_idle_flows_end(directory->flows);
+		es_daemon_downloads_seen(d);
+	}
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		flush(d, i);
 	directory->look_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
@@ -173,12 +154,12 @@ static void pass_on(void *ctx, __u64 flow_hash, const struct es_kept *kept)
 {
 	const struct es_kept_word word = {.what = ES_KEPT_ORPHAN, .kept = *kept};
 	struct es_daemon *d = ctx;
-	int service = service_of(d->conf, &kept->flow);
+	int service = es_daemon_service_of(d->conf, &kept->flow);
 	__u16 keeper[ES_KEEPERS_MAX];
 
 	if (service < 0)
 		return;
-	keepers_of(d, flow_hash, d->conf->services[service].survive, ES_NODE_NONE, keeper);
+	es_daemon_keepers_of(d, flow_hash, d->conf->services[service].survive, ES_NODE_NONE, keeper);
 	for (unsigned int i = 0; i < ES_KEEPERS_MAX; i++)
 		if (keeper[i] != ES_NODE_NONE)
 			tell(d, keeper[i], &word);
@@ -232,7 +213,7 @@ int es_daemon_directory_message(struct es_daemon *d, const void *data, size_t le
 
 		if (words[i].what == ES_KEPT_FORGET)
 			es_directory_forget(d->directory->table, flow_hash, kept->owner);
-		else if (service_of(d->conf, &kept->flow) < 0)
+		else if (es_daemon_service_of(d->conf, &kept->flow) < 0)
 			continue;
 		else if (words[i].what == ES_KEPT_ORPHAN)
 			es_directory_adopt(d->directory->table, flow_hash, kept, es_clock_now_ns());

@@ -18,6 +18,7 @@
 #include "inspector/daemon/packet_max.h"
 #include "inspector/daemon/plugins.h"
 #include "inspector/daemon/directory.h"
+#include "inspector/daemon/downloads.h"
 #include "inspector/daemon/rates.h"
 #include "inspector/daemon/request_log.h"
 #include "inspector/daemon/route.h"
@@ -274,6 +275,7 @@ static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_
 	es_daemon_request_log_rebind(d);
 	es_daemon_rates_rebind(d);
 	es_daemon_directory_rebind(d);
+	es_daemon_downloads_rebind(d);
 	es_daemon_service_drains_rebind(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);

@@ -63,6 +63,9 @@ static void es_order_bound(const struct es_inspector *in, const struct es_reques
 	 */
 	if (boundary.pin == ES_PIN_none && !boundary.is_head)
 		order->request_flags |= ES_REQUEST_F_MEASURE | ES_REQUEST_F_STATUS;
+	if (boundary.pin == ES_PIN_none && !boundary.is_head &&
+	    in->cluster->conf->services[order->service].resume)
+		order->request_flags |= ES_REQUEST_F_TELL;
 }
 
 /*

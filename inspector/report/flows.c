@@ -121,6 +121,8 @@ struct json_object *es_report_flows_finish(struct es_report_flows *report)
 	json_object_object_add(result, "states", by_state);
 	json_object_object_add(result, "flows", report->flows);
 	json_object_object_add(result, "kept", report->kept);
-	report->flows = report->kept = NULL;
+	if (report->downloads)
+		json_object_object_add(result, "downloads", report->downloads);
+	report->flows = report->kept = report->downloads = NULL;
 	return result;
 }

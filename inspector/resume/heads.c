@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Reads heads of responses, and writes the request for the rest of one. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "inspector/http/text.h"
@@ -257,28 +258,35 @@ void es_resume_describe(const struct es_download_entry *entry, unsigned int self
 		ret->flags |= ES_DOWNLOAD_F_RESUMES;
 }
 
+/* Adds to what is in @text, up to ES_RESUME_REQUEST_MAX; what has no room makes @used longer than that. */
+__attribute__((format(printf, 3, 4))) static void add(char *text, size_t *used, const char *format, ...)
+{
+	size_t room = *used < ES_RESUME_REQUEST_MAX ? ES_RESUME_REQUEST_MAX - *used : 0;
+	va_list arguments;
+
+	va_start(arguments, format);
+	*used += (size_t)vsnprintf(room ? text + *used : NULL, room, format, arguments);
+	va_end(arguments);
+}
+
 size_t es_resume_request(const struct es_download *d, uint64_t from, char *text)
 {
 	struct es_http_head head;
-	size_t used;
+	size_t used = 0;
 
 	if (head_read(&head, d->request, d->request_len))
 		return 0;
-	used = (size_t)snprintf(text, ES_RESUME_REQUEST_MAX, "GET %.*s HTTP/1.1\r\n", (int)head.target.len,
-				d->request + head.target.off);
+	add(text, &used, "GET %.*s HTTP/1.1\r\n", (int)head.target.len, d->request + head.target.off);
 	for (uint32_t i = 0; i < head.header_count; i++) {
 		struct text name = name_of(&head, d->request, i);
 		const struct es_http_span *value = &head.headers[i].value;
 
 		if (!is_one_of(name, left_out, COUNT(left_out)))
-			used += (size_t)snprintf(text + used, ES_RESUME_REQUEST_MAX - used, "%.*s: %.*s\r\n",
-						 (int)name.len, name.at, (int)value->len,
-						 d->request + value->off);
+			add(text, &used, "%.*s: %.*s\r\n", (int)name.len, name.at, (int)value->len,
+			    d->request + value->off);
 	}
-	used += (size_t)snprintf(text + used, ES_RESUME_REQUEST_MAX - used,
-				 "Range: bytes=%llu-%llu\r\nIf-Range: %s\r\nConnection: close\r\n\r\n",
-				 (unsigned long long)(d->first + from),
-				 (unsigned long long)(d->first + d->length - 1), d->etag);
+	add(text, &used, "Range: bytes=%llu-%llu\r\nIf-Range: %s\r\nConnection: close\r\n\r\n",
+	    (unsigned long long)(d->first + from), (unsigned long long)(d->first + d->length - 1), d->etag);
 	return used < ES_RESUME_REQUEST_MAX ? used : 0;
 }
 
@@ -290,7 +298,8 @@ enum es_resume_why es_resume_judge(const struct es_download *d, uint64_t from, c
 		return ES_RESUME_WHY_unreadable;
 	if (answer.status != 206)
 		return ES_RESUME_WHY_status;
-	if (answer.etag.len != strlen(d->etag) || memcmp(answer.etag.at, d->etag, answer.etag.len) != 0)
+	if (!answer.etag.len || answer.etag.len != strlen(d->etag) ||
+	    memcmp(answer.etag.at, d->etag, answer.etag.len) != 0)
 		return ES_RESUME_WHY_validator;
 	if (!answer.has_range || answer.has_coding || answer.first != d->first + from ||
 	    answer.last != d->first + d->length - 1 || answer.total != d->total || !answer.has_length ||

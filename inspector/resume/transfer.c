@@ -196,7 +196,9 @@ static void leave(const struct es_resume *r, int fd)
 		close(fd);
 		return;
 	}
-	es_directory_keep(r->params->directory, r->flow_hash, &kept, r->told_ns);
+	/* Its node may have told of it when it was idle: that is older. */
+	es_directory_forget(r->params->directory, r->flow_hash, d->owner);
+	es_directory_adopt(r->params->directory, r->flow_hash, &kept, es_clock_now_ns());
 	es_resume_socket_let_go(fd);
 }
 

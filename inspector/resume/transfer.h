@@ -49,7 +49,7 @@ struct es_resume_params {
 
 /**
  * struct es_resume - one of them
- * @told_ns: when the record was told; @started_ns: when this began: @download.tsval is of that moment
+ * @started_ns: when this began: @download.tsval is of that moment
  * @is_sending: it has begun to send; @result: an enum es_resume_result, ES_RESUME_UNDER_WAY until the thread
  * is about to end
  * @why: valid with the result
@@ -58,7 +58,6 @@ struct es_resume {
 	struct es_resume_params *params;
 	struct es_download download;
 	__u64 flow_hash;
-	unsigned long long told_ns;
 	unsigned long long started_ns;
 	pthread_t thread;
 	atomic_int is_sending;

@@ -151,6 +151,8 @@ static void parameters_put(struct es_text *out, const struct es_conf_service *se
 		     service->unsafe == ES_UNSAFE_ALL ? "all" : "again");
 	if (service->survive)
 		line(out, "=service.%s.survive=%u\n", service->name, service->survive);
+	if (service->resume)
+		line(out, "=service.%s.resume=on\n", service->name);
 	if (!service->content_host)
 		line(out, "=service.%s.content_host=no\n", service->name);
 	if (service->admit_low || service->admit_normal)

@@ -214,7 +214,11 @@ static void test_tables(void **state)
 	       "idle connections kept for other nodes: 1; of this one by others: 1\n"
 	       "\n"
 	       "CLIENT      PORT  SERVICE  KEPT FOR\n"
-	       "10.77.1.9  51200  web      n2\n");
+	       "10.77.1.9  51200  web      n2\n"
+	       "\n"
+	       "long responses kept for other nodes: 1; of this one by others: 2; gone on with: 3, broken "
+	       "off: 0, "
+	       "reset: 1\n");
 	expect("flows --limit x 2>&1", 64, "earshot: bad limit \"x\": expected 0..1000000\n");
 	expect("reload", 0, "reloaded, epoch 4\n");
 	expect("stop", 0, "");

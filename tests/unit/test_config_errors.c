@@ -103,6 +103,10 @@ static const struct {
 	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80 inspect = never survive = 2 }",
 	 "t.conf:3: service web: survive = 2: with inspect = never nobody knows where a request ends: "
 	 "expected off, or inspect = every"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80 inspect = every\nresume = on }",
+	 "t.conf:4: service web: resume = on: with survive = off no other node knows its connections: "
+	 "expected off, or survive = 1 or 2"},
+	{"service web { resume = 1 }", "t.conf:1: service web: resume = 1: expected off | on"},
 	{"service web { survive = 3 }", "t.conf:1: service web: survive = 3: expected off | 1 | 2"},
 	{"cluster { membership = corosync }\ndatapath { type = netfilter interface = e cluster_interface = f "
 	 "}\n" NODE "\nservice web {\n address = 10.77.0.100\n port = 80\n inspect = every\n survive = 1\n}",
@@ -320,7 +324,7 @@ static const struct {
 	 "membership | handover_port | virtual_nodes | ring_hash | catch_up"},
 	{"service web { adress = 10.77.0.100 }",
 	 "t.conf:1: service web: unknown key \"adress\": expected address | "
-	 "port | policy | inspect | unsafe | survive | server_address | server_port | load_bound | "
+	 "port | policy | inspect | unsafe | survive | resume | server_address | server_port | load_bound | "
 	 "handover_cost | "
 	 "content_host | content_on_disk | "
 	 "parameters | "

@@ -134,6 +134,13 @@ static void test_request(void **state)
 	d.request_len = sizeof(d.request);
 	d.first = d.length = d.total = 999999999999999999ULL;
 	assert_true(es_resume_request(&d, 1, text) > sizeof(d.request));
+	/* Lines that are so short that ours, with a space behind the colon, have no room. */
+	d.request_len = (__u16)(sizeof(GET) - 1);
+	while (d.request_len + sizeof("a:" END) <= sizeof(d.request))
+		d.request_len += (__u16)snprintf(d.request + d.request_len, sizeof("a:\r\n"), "a:\r\n");
+	memcpy(d.request + d.request_len, END, sizeof(END) - 1);
+	d.request_len += (__u16)(sizeof(END) - 1);
+	assert_int_equal(es_resume_request(&d, 1, text), 0);
 }
 
 static enum es_resume_why judge(const char *status, const char *fields)

@@ -28,7 +28,7 @@ static const char everything[] =
 	"node n3 { address = 10.78.0.3 removed = yes }\n"
 	"service web {\n"
 	"  address = \"10.77.0.100, 2001:db8::1\" port = 80 nodes = {n2, n1} backup = n2 unsafe = "
-	"again survive = off content_host = no\n"
+	"again survive = off resume = off content_host = no\n"
 	"  policy = lard parameters = \"T_low=20\" admit_low = 1 admit_normal = 2 document_root = "
 	"\"/var/my www\"\n"
 	"  server_address = \"127.0.0.1, ::1\" server_port = 8080 load_bound = 0 handover_cost = 2 "
@@ -42,7 +42,8 @@ static const char everything[] =
 	"}\n"
 	"service mail { address = 10.77.0.101 port = 25 inspect = never check { type = none } "
 	"outlier { max_out = 1 } }\n"
-	"service v6 { address = 2001:db8::2 port = 443 inspect = every survive = 2 outlier { max_errors = 5 "
+	"service v6 { address = 2001:db8::2 port = 443 inspect = every survive = 2 resume = on outlier { "
+	"max_errors = 5 "
 	"max_slow = 6 slow_ms = 7 interval_ms = 8000 min_responses = 9 out_s = 10 out_max_s = 11 "
 	"max_out = 2 } otherwise { file = \"/sorry.html\" } }\n"
 	"rule s { cookie = a affinity = route }\n"
@@ -78,6 +79,7 @@ static const char must[] = "=protocol=3\n"
 			   "=service.1.mail=10.77.0.101:25,inspect:never,policy:ring\n"
 			   "=service.2.v6=2001:db8::2:443,inspect:every,policy:uri-hash\n"
 			   "=service.v6.survive=2\n"
+			   "=service.v6.resume=on\n"
 			   "=nodes=n1@10.78.0.1,n2@10.78.0.2,n3@removed\n"
 			   "=node.routes=932142e01cd49e58\n"
 			   "=plugin.0.web.p=debug@1.0,fail:closed,config:ece7557f82016feb\n"
@@ -241,6 +243,7 @@ static const struct sample samples[] = {
 	{"plugin", "fail", "file = debug.so", "open", "closed"},
 	{"plugin", "budget_us", "file = debug.so", "1", "2"},
 	{"service", "survive", "inspect = every", "off", "1"},
+	{"service", "resume", "inspect = every survive = 1", "off", "on"},
 	{"rule", "service", "cost = 1", "web", "other"},
 	{"rule", "method", "cost = 1", "GET", "{ GET, HEAD }"},
 	{"rule", "host", "cost = 1", "a.example", "b.example"},
