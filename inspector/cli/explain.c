@@ -156,21 +156,23 @@ static void print_explanation(struct json_object *result)
 
 static void print_crash(struct json_object *result)
 {
-	static const char *const headings[] = {"SERVICE",   ">SURVIVE", ">RESET",    ">ANSWERING",
-					       ">DECIDING", ">PINNED",	">NOT TOLD", ">NO SURVIVE",
-					       ">NOT READ", NULL};
+	static const char *const headings[] = {"SERVICE",     ">SURVIVE",  ">RESUME", ">RESET",
+					       ">ANSWERING",  ">DECIDING", ">PINNED", ">NOT TOLD",
+					       ">NO SURVIVE", ">NOT READ", NULL};
 	static const char *const reasons[] = {"answering", "deciding", "pinned", "not_told", "off", "unread"};
 	struct json_object *services = es_json_array(result, "services");
 	struct es_table *table = es_table_new(headings);
 
-	printf("if %s were lost now: %llu connections would go on, %llu would get a RST\n\n",
+	printf("if %s were lost now: %llu idle connections and %llu downloads would go on, %llu connections "
+	       "would get a RST\n\n",
 	       es_json_string(result, "node"), es_json_number(result, "survive"),
-	       es_json_number(result, "reset"));
+	       es_json_number(result, "resume"), es_json_number(result, "reset"));
 	for (size_t i = 0; i < json_object_array_length(services); i++) {
 		struct json_object *service = json_object_array_get_idx(services, i);
 
 		es_table_cell(table, "%s", es_json_string(service, "service"));
 		es_table_cell(table, "%llu", es_json_number(service, "survive"));
+		es_table_cell(table, "%llu", es_json_number(service, "resume"));
 		es_table_cell(table, "%llu", es_json_number(service, "reset"));
 		for (size_t r = 0; r < sizeof(reasons) / sizeof(reasons[0]); r++)
 			es_table_cell(table, "%llu",

@@ -178,10 +178,11 @@ static void crash_add(void *ctx, const void *data)
 	struct crash *crash = ctx;
 	const struct es_daemon *d = crash->d;
 	__u64 flow_hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &entry->flow);
+	int is_told = es_idle_flows_has_told(d->directory->flows, flow_hash, entry->track.next_request_seq,
+					     entry->track.response_seq) ||
+		      es_daemon_downloads_go_on(d, flow_hash);
 
-	es_report_crash_add(&crash->report, d->cluster->conf, entry,
-			    es_idle_flows_has_told(d->directory->flows, flow_hash,
-						   entry->track.next_request_seq, entry->track.response_seq));
+	es_report_crash_add(&crash->report, d->cluster->conf, entry, is_told);
 }
 
 /* Only the node itself knows its connections. */

@@ -329,6 +329,14 @@ static const char *const why_name[ES_RESUME_WHY_COUNT] = {
 #undef ES_RESUME_WHY_NAME
 };
 
+int es_daemon_downloads_go_on(const struct es_daemon *d, __u64 flow_hash)
+{
+	const struct es_download_kept *kept =
+		d->downloads->own ? es_downloads_find(d->downloads->own, flow_hash) : NULL;
+
+	return kept && (kept->download.flags & ES_DOWNLOAD_F_RESUMES);
+}
+
 struct json_object *es_daemon_downloads_report(const struct es_daemon *d)
 {
 	const struct es_downloads_figures *figures = &d->downloads->figures;

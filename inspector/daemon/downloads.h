@@ -68,6 +68,9 @@ void es_daemon_downloads_look(struct es_daemon *daemon);
 void es_daemon_downloads_see(struct es_daemon *daemon, const struct es_track_entry *entry, __u64 flow_hash);
 void es_daemon_downloads_seen(struct es_daemon *daemon);
 
+/* es_daemon_downloads_go_on() - do others know a response of this flow, and can send the rest? */
+int es_daemon_downloads_go_on(const struct es_daemon *daemon, __u64 flow_hash);
+
 /* es_daemon_downloads_report() - for the reply to `flows`: what is known and was done; the caller's */
 struct json_object *es_daemon_downloads_report(const struct es_daemon *daemon);
 

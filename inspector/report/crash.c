@@ -4,9 +4,9 @@
 #include "inspector/report/report.h"
 
 static const char *const fates[ES_CRASH_FATES] = {
-	[ES_CRASH_SURVIVES] = "survive", [ES_CRASH_ANSWERING] = "answering", [ES_CRASH_DECIDING] = "deciding",
-	[ES_CRASH_PINNED] = "pinned",	 [ES_CRASH_NOT_TOLD] = "not_told",   [ES_CRASH_OFF] = "off",
-	[ES_CRASH_UNREAD] = "unread",
+	[ES_CRASH_SURVIVES] = "survive",  [ES_CRASH_RESUMES] = "resume", [ES_CRASH_ANSWERING] = "answering",
+	[ES_CRASH_DECIDING] = "deciding", [ES_CRASH_PINNED] = "pinned",	 [ES_CRASH_NOT_TOLD] = "not_told",
+	[ES_CRASH_OFF] = "off",		  [ES_CRASH_UNREAD] = "unread",
 };
 
 static enum es_crash_fate idle_fate(const struct es_conf_service *service, int is_told)
@@ -30,7 +30,7 @@ void es_report_crash_add(struct es_report_crash *report, const struct es_conf *c
 		of[idle_fate(service, is_told)]++;
 		break;
 	case ES_REPORT_FLOW_SERVING:
-		of[ES_CRASH_ANSWERING]++;
+		of[is_told ? ES_CRASH_RESUMES : ES_CRASH_ANSWERING]++;
 		break;
 	case ES_REPORT_FLOW_DECIDING:
 		of[ES_CRASH_DECIDING]++;
@@ -49,12 +49,12 @@ static unsigned long long fates_put(struct json_object *object, const unsigned l
 	struct json_object *reset = json_object_new_object();
 	unsigned long long ends = 0;
 
-	for (int i = ES_CRASH_SURVIVES + 1; i < ES_CRASH_FATES; i++) {
+	for (int i = ES_CRASH_RESUMES + 1; i < ES_CRASH_FATES; i++) {
 		json_object_object_add(reset, fates[i], json_object_new_uint64(of[i]));
 		ends += of[i];
 	}
-	json_object_object_add(object, fates[ES_CRASH_SURVIVES],
-			       json_object_new_uint64(of[ES_CRASH_SURVIVES]));
+	for (int i = ES_CRASH_SURVIVES; i <= ES_CRASH_RESUMES; i++)
+		json_object_object_add(object, fates[i], json_object_new_uint64(of[i]));
 	json_object_object_add(object, "reset", json_object_new_uint64(ends));
 	json_object_object_add(object, "reasons", reset);
 	return ends;
@@ -64,7 +64,7 @@ struct json_object *es_report_crash_finish(const struct es_report_crash *report,
 					   const char *node)
 {
 	struct json_object *result = json_object_new_object(), *services = json_object_new_array();
-	unsigned long long survive = 0, reset = 0;
+	unsigned long long survive = 0, resume = 0, reset = 0;
 
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		struct json_object *service = json_object_new_object();
@@ -72,10 +72,12 @@ struct json_object *es_report_crash_finish(const struct es_report_crash *report,
 		json_object_object_add(service, "service", json_object_new_string(conf->services[i].name));
 		reset += fates_put(service, report->fates[i]);
 		survive += report->fates[i][ES_CRASH_SURVIVES];
+		resume += report->fates[i][ES_CRASH_RESUMES];
 		json_object_array_add(services, service);
 	}
 	json_object_object_add(result, "node", json_object_new_string(node));
 	json_object_object_add(result, "survive", json_object_new_uint64(survive));
+	json_object_object_add(result, "resume", json_object_new_uint64(resume));
 	json_object_object_add(result, "reset", json_object_new_uint64(reset));
 	json_object_object_add(result, "services", services);
 	return result;

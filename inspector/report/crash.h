@@ -7,9 +7,10 @@
 #include "inspector/config/config.h"
 #include "kmod/core/track.h"
 
-/* A connection's fate in a crash; all but the first: a RST at the client's next segment */
+/* A connection's fate in a crash; all but the first two: a RST at the client's next segment */
 enum es_crash_fate {
 	ES_CRASH_SURVIVES,  /* others know it, and go on with its next request if that is safe */
+	ES_CRASH_RESUMES,   /* others know its long response, and send the rest */
 	ES_CRASH_ANSWERING, /* a request is with the server, or the answer not acknowledged */
 	ES_CRASH_DECIDING,  /* the inspector has a request */
 	ES_CRASH_PINNED,    /* nobody knows where its next request begins */
@@ -26,7 +27,8 @@ struct es_report_crash {
 
 /*
  * es_report_crash_add() - one of the connections whose every request is read
- * @is_told: do others know that it is idle? One that is closing, or of no service, is not counted.
+ * @is_told: do others know what they need to go on with it, that it is idle, or its long response? One that
+ * is closing, or of no service, is not counted.
  */
 void es_report_crash_add(struct es_report_crash *report, const struct es_conf *conf,
 			 const struct es_track_entry *entry, int is_told);

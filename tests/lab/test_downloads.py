@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Long responses of a node that is lost (config key resume): another one sends the rest, or the client is told at once."""
 import hashlib
+import json
 import os
 import socket
 import threading
@@ -126,6 +127,8 @@ def test_go_on(lab, content):
     before = figures(lab)
     found = downloads(lab)
     time.sleep(1)
+    foretold = json.loads(lab.node("n2").exec(["earshot", "explain", "--crash", "n2", "--json"]).stdout)
+    assert (foretold["resume"], foretold["reset"]) == (sum(download.node == "n2" for download in found), 0)
     lab.kill("n2")
     end(found)
     lost = [download for download in found if download.node == "n2"]

@@ -81,7 +81,7 @@ def test_foretold(lab):
     told = foretold(lab, node)
     assert told["reset"] == 1 and told["services"][0]["reasons"]["answering"] == 1, told
     text = lab.node(node).exec(["earshot", "explain", "--crash", node]).stdout
-    assert f"if {node} were lost now: {told['survive']} connections would go on, 1 would get a RST" in text
+    assert f"if {node} were lost now: {told['survive']} idle connections and 0 downloads would go on, 1 connections would get a RST" in text
     other = "n1" if node != "n1" else "n2"
     done = lab.node(other).exec(["earshot", "explain", "--crash", node], check=False)
     assert done.returncode and f"ask the daemon of node {node}" in done.stderr

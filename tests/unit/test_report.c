@@ -119,6 +119,7 @@ static void test_crash(void **state)
 		flow_entry(5, ES_PIN_upgrade, ES_RESPONSE_UPGRADED),
 		flow_entry(6, ES_PIN_none, ES_RESPONSE_DONE),
 		flow_entry(7, ES_PIN_none, ES_RESPONSE_DONE),
+		flow_entry(8, ES_PIN_none, ES_RESPONSE_BODY),
 	};
 	struct es_report_crash report = {};
 	struct json_object *built;
@@ -129,17 +130,17 @@ static void test_crash(void **state)
 	entry[5].tcp_state = 8;
 	entry[6].flow.service_port = es_htons(1);
 	for (size_t i = 0; i < sizeof(entry) / sizeof(entry[0]); i++)
-		es_report_crash_add(&report, conf, &entry[i], i != 1);
+		es_report_crash_add(&report, conf, &entry[i], i != 1 && i != 2);
 	conf->services[0].survive = 0;
 	es_report_crash_add(&report, conf, &entry[0], 1);
 	report.fates[1][ES_CRASH_UNREAD] = 4;
 	built = es_report_crash_finish(&report, conf, "n2");
 	expect_as_documented("crash", built);
 	assert_string_equal(json_object_to_json_string_ext(built, JSON_C_TO_STRING_PLAIN),
-			    "{\"node\":\"n2\",\"survive\":1,\"reset\":9,\"services\":["
-			    "{\"service\":\"web\",\"survive\":1,\"reset\":5,\"reasons\":{\"answering\":1,"
+			    "{\"node\":\"n2\",\"survive\":1,\"resume\":1,\"reset\":9,\"services\":["
+			    "{\"service\":\"web\",\"survive\":1,\"resume\":1,\"reset\":5,\"reasons\":{\"answering\":1,"
 			    "\"deciding\":1,\"pinned\":1,\"not_told\":1,\"off\":1,\"unread\":0}},"
-			    "{\"service\":\"l4\",\"survive\":0,\"reset\":4,\"reasons\":{\"answering\":0,"
+			    "{\"service\":\"l4\",\"survive\":0,\"resume\":0,\"reset\":4,\"reasons\":{\"answering\":0,"
 			    "\"deciding\":0,\"pinned\":0,\"not_told\":0,\"off\":0,\"unread\":4}}]}");
 	json_object_put(built);
 }
