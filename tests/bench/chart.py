@@ -17,7 +17,7 @@ import time
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 70, 16, 46, 94  # margins; below: the axis, the legend and where the figures are from
+LEFT, RIGHT, TOP, BOTTOM = 84, 16, 46, 94  # margins; below: the axis, the legend and where the figures are from
 ROW, CHARACTER = 15, 6.2  # pixels of a line of the legend, and of a character in it
 TITLE = 84  # characters of a line of it, of which there are two at most
 TICKS = 5

@@ -24,7 +24,7 @@ def drawn(**changes):
 
 def test_lines_are_where_the_values_are():
     root = drawn()
-    lines = [line for line in root.iter(f"{SVG}polyline") if line.get("points").split()[0].startswith("90.0,") or
+    lines = [line for line in root.iter(f"{SVG}polyline") if line.get("points").split()[0].startswith(f"{chart.LEFT + 20.0},") or
              line.get("points").count(" ") == 0]
     assert len(lines) == 3, "a null interrupts ours"
     heights = [float(point.split(",")[1]) for point in lines[2].get("points").split()]
