@@ -136,12 +136,13 @@ static void test_crash(void **state)
 	report.fates[1][ES_CRASH_UNREAD] = 4;
 	built = es_report_crash_finish(&report, conf, "n2");
 	expect_as_documented("crash", built);
-	assert_string_equal(json_object_to_json_string_ext(built, JSON_C_TO_STRING_PLAIN),
-			    "{\"node\":\"n2\",\"survive\":1,\"resume\":1,\"reset\":9,\"services\":["
-			    "{\"service\":\"web\",\"survive\":1,\"resume\":1,\"reset\":5,\"reasons\":{\"answering\":1,"
-			    "\"deciding\":1,\"pinned\":1,\"not_told\":1,\"off\":1,\"unread\":0}},"
-			    "{\"service\":\"l4\",\"survive\":0,\"resume\":0,\"reset\":4,\"reasons\":{\"answering\":0,"
-			    "\"deciding\":0,\"pinned\":0,\"not_told\":0,\"off\":0,\"unread\":4}}]}");
+	assert_string_equal(
+		json_object_to_json_string_ext(built, JSON_C_TO_STRING_PLAIN),
+		"{\"node\":\"n2\",\"survive\":1,\"resume\":1,\"reset\":9,\"services\":["
+		"{\"service\":\"web\",\"survive\":1,\"resume\":1,\"reset\":5,\"reasons\":{\"answering\":1,"
+		"\"deciding\":1,\"pinned\":1,\"not_told\":1,\"off\":1,\"unread\":0}},"
+		"{\"service\":\"l4\",\"survive\":0,\"resume\":0,\"reset\":4,\"reasons\":{\"answering\":0,"
+		"\"deciding\":0,\"pinned\":0,\"not_told\":0,\"off\":0,\"unread\":4}}]}");
 	json_object_put(built);
 }
 
