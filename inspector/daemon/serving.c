@@ -345,9 +345,14 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 		es_health_change_state(&d->health, node, is_down ? ES_NODE_DOWN : ES_NODE_UP, now_ns);
 }
 
+const char *es_daemon_serving_trouble(const struct es_daemon *d, unsigned int node)
+{
+	return node == d->cluster->self ? d->serving->now.text : d->serving->text[node];
+}
+
 const char *es_daemon_serving_text(const struct es_daemon *d, unsigned int node)
 {
-	const char *text = node == d->cluster->self ? d->serving->now.text : d->serving->text[node];
+	const char *text = es_daemon_serving_trouble(d, node);
 
 	/* A node that could serve all services may be drained of some. */
 	return *text ? text : d->service_drains->text[node];

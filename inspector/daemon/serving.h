@@ -85,6 +85,9 @@ void es_daemon_serving_heard(struct es_daemon *daemon, unsigned int node, const 
  */
 void es_daemon_serving_lacks(struct es_daemon *daemon, unsigned int node, __u64 lacks);
 
+/* The trouble of @node in a line, "" for none. */
+const char *es_daemon_serving_trouble(const struct es_daemon *daemon, unsigned int node);
+
 /* The trouble of @node, or a service that it is drained of, in a line; "" for neither. */
 const char *es_daemon_serving_text(const struct es_daemon *daemon, unsigned int node);
 

@@ -82,7 +82,8 @@ static void add_membership(const struct es_daemon *d, struct json_object *snapsh
 	json_object_object_add(snapshot, "quorate", json_object_new_boolean(membership.is_quorate));
 	json_object_object_add(snapshot, "silent", json_object_new_boolean(membership.is_silent));
 	es_json_string(snapshot, "why", membership.why);
-	es_json_string(snapshot, "trouble", es_daemon_serving_text(d, d->cluster->self));
+	/* Without its drains: all nodes know them, and sooner than by a snapshot. */
+	es_json_string(snapshot, "trouble", es_daemon_serving_trouble(d, d->cluster->self));
 }
 
 /* How the node's server does, by what is looked at each second and by its own check. */

@@ -144,7 +144,7 @@ def test_drain_and_undrain(lab, service):
         assert gone.keys() == {"n1", "n3"}, gone
         assert all(found.keys() == {"n1", "n2", "n3"} for found in others.values()), others
         text = earshot(lab, "nodes", node="n3").stdout
-        assert f"service {service} is drained by " in text and "drained on n2" in text
+        assert f"service {service} is drained by " in text and "drained on n2" in text, text
         events = earshot(lab, "events", "--kind", "drain", node="n3").stdout
         assert f"n2 is drained of service {service} by " in events and "new disk" in events
         earshot(lab, "undrain", "n2", "--service", service)
