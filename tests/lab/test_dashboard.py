@@ -104,7 +104,9 @@ def test_what_panels_say(prometheus):
     assert sum(found["Share of the ring"]) == pytest.approx(1)
     assert len(found["Requests by node that serves them"]) == 3 and min(found["Requests by node that serves them"]) > 0
     assert sum(found["Moves by reason"]) > 0 and sum(found["Responses by class"]) > 0
-    assert any(0 < share <= 1 for share in found["Locality"])  # nobody asks for https
+    locality = filled(next(panel["targets"][0]["expr"] for panel in panels() if panel["title"] == "Locality"))
+    wait_for(lambda: any(0 < share <= 1 for share in prometheus.values(locality)), "a share; nobody asks for https", 15,
+             seen=lambda: prometheus.values(locality))
     assert all(0 < left < 60 for left in found["Leases"]) and max(found["Tables"]) < 1
 
 
