@@ -77,6 +77,10 @@ def filled(query):
     return query
 
 
+def query_of(title):
+    return filled(next(panel["targets"][0]["expr"] for panel in panels() if panel["title"] == title))
+
+
 def assert_data(prometheus, query, where):
     wait_for(lambda: any(not math.isnan(value) for value in prometheus.values(query)), f"data for {where}: {query}", 15,
              seen=lambda: prometheus.values(query))
@@ -104,7 +108,7 @@ def test_what_panels_say(prometheus):
     assert sum(found["Share of the ring"]) == pytest.approx(1)
     assert len(found["Requests by node that serves them"]) == 3 and min(found["Requests by node that serves them"]) > 0
     assert sum(found["Moves by reason"]) > 0 and sum(found["Responses by class"]) > 0
-    locality = filled(next(panel["targets"][0]["expr"] for panel in panels() if panel["title"] == "Locality"))
+    locality = query_of("Locality")
     wait_for(lambda: any(0 < share <= 1 for share in prometheus.values(locality)), "a share; nobody asks for https", 15,
              seen=lambda: prometheus.values(locality))
     assert all(0 < left < 60 for left in found["Leases"]) and max(found["Tables"]) < 1
@@ -133,7 +137,7 @@ def test_variables_and_annotations_have_data(prometheus):
 def test_a_server_that_fails(lab, prometheus):
     lab.stop("n2", "nginx")
     wait_for(lambda: "EarshotServerDown" in prometheus.firing(), "the alert fires", 20, seen=prometheus.firing)
-    failing = filled(next(panel["targets"][0]["expr"] for panel in panels() if panel["title"] == "Servers that fail"))
+    failing = query_of("Servers that fail")
     assert prometheus.values(failing) == [1]
     lab.start("n2", "nginx")
     wait_for(lambda: "EarshotServerDown" not in prometheus.firing(), "it is over", 20, seen=prometheus.firing)
