@@ -7,8 +7,9 @@
  * node, the old one has to go first.
  *
  * A packet that some CPU had taken up when the socket was frozen may be received, and acknowledged, until a
- * grace period has passed, and that is longer than all else together. So nobody waits for it but the end of
- * our socket, which is looked at once more then (es_program_socket_late()). Whichever came late:
+ * grace period has passed, and that is longer than all else together. So nobody waits for it: our socket is
+ * looked at once more when it ends (es_program_socket_late()). Only one that is this node's again, or sends
+ * TLS, which cannot be closed for the program, ends after a grace period. Whichever came late:
  * - bytes: they follow, as those do that did not fit into the message. The client may know that they have
  *   arrived, and goes on after them: its next bytes wait at the target, which acknowledges less than the
  *   client knows of, and so nothing new to it, until these have come.
@@ -20,6 +21,9 @@
  * - urgent data: it cannot follow in its order, so the client gets a RST.
  * - any of these, and the target promises not to make it, or is this node: our socket has it when it is given
  *   back; here, all is read after the grace period.
+ * - any of these between that look and the end, a few instructions later: its bytes are lost, so the client
+ *   gets a RST (es_program_socket_missed()). A CPU would have to work on one packet all the time from before
+ *   the freeze, and its client to have sent more while it waited for an answer.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -72,6 +76,15 @@ void es_program_move_finish(struct es_program_move *m, int result)
 static int es_is_self(const struct es_programs *p, const struct es_program_move *m)
 {
 	return m->target == p->cluster->self;
+}
+
+/*
+ * A new socket here has the same addresses; and one that sends TLS goes on to receive until its program
+ * closes it.
+ */
+static int es_move_needs_grace(const struct es_programs *p, const struct es_program_move *m)
+{
+	return es_is_self(p, m) || m->connection.sends_tls;
 }
 
 /* --- what is sent */
@@ -293,7 +306,8 @@ void es_program_moves_depart(struct es_programs *p)
 			es_program_move_finish(m, rc);
 			continue;
 		}
-		m->grace = es_grace_ask(&p->grace);
+		if (es_move_needs_grace(p, m))
+			m->grace = es_grace_ask(&p->grace);
 		if (es_is_self(p, m))
 			es_move_phase(p, m, ES_PROGRAM_SETTLING);
 		else
@@ -315,7 +329,7 @@ static void es_move_back(struct es_programs *p, struct es_program_move *m)
 	es_program_move_finish(m, m->error);
 }
 
-/* Our socket ends, as soon as nothing comes to it any more, and what came late follows. */
+/* Our socket ends, and what came late follows. If it does not end now, it is tried again. */
 static void es_move_end(struct es_programs *p, struct es_program_move *m)
 {
 	int rc;
@@ -324,6 +338,8 @@ static void es_move_end(struct es_programs *p, struct es_program_move *m)
 		return;
 	rc = es_program_socket_late(&m->connection);
 	es_program_socket_vanish(&m->connection, p->params.datapath);
+	if (!rc && m->connection.is_gone && es_program_socket_missed(&m->connection))
+		rc = -EBUSY;
 	if (!rc)
 		return;
 	es_move_reset(p, m);
@@ -369,6 +385,15 @@ static void es_move_here(struct es_programs *p, struct es_program_move *m, uint3
 	es_move_go_on(p, m);
 }
 
+static void es_move_end_again(struct es_programs *p, struct es_program_move *m)
+{
+	if (m->connection.is_gone)
+		return;
+	es_move_end(p, m);
+	if (m->phase == ES_PROGRAM_FOLLOWING && m->connection.is_gone)
+		es_move_go_on(p, m);
+}
+
 void es_program_moves_settled(struct es_programs *p)
 {
 	for (unsigned int i = 0; i < p->moves_end; i++) {
@@ -376,11 +401,8 @@ void es_program_moves_settled(struct es_programs *p)
 
 		if (m->phase == ES_PROGRAM_SETTLING && es_grace_is_over(&p->grace, m->grace))
 			es_move_depart_or_stay(p, m);
-		if (m->phase != ES_PROGRAM_FOLLOWING || m->connection.is_gone)
-			continue;
-		es_move_end(p, m);
-		if (m->phase == ES_PROGRAM_FOLLOWING && m->connection.is_gone)
-			es_move_go_on(p, m);
+		if (m->phase == ES_PROGRAM_FOLLOWING)
+			es_move_end_again(p, m);
 	}
 }
 
@@ -552,6 +574,8 @@ static void es_move_silence(struct es_programs *p, struct es_program_move *m)
 			es_program_move_finish(m, -ETIMEDOUT);
 		} else if (!es_move_is_through(m)) {
 			es_move_send_rest(p, m);
+		} else {
+			es_move_end_again(p, m);
 		}
 		break;
 	default:

@@ -342,9 +342,11 @@ int es_program_socket_late(struct es_program_socket *c)
 	if (rc)
 		return rc;
 	/* The client has reset it. Its successor will hear so when it says something. */
-	if (info.tcpi_state != TCP_STATE_ESTABLISHED && info.tcpi_state != TCP_STATE_CLOSE_WAIT)
+	c->is_over = info.tcpi_state != TCP_STATE_ESTABLISHED && info.tcpi_state != TCP_STATE_CLOSE_WAIT;
+	if (c->is_over)
 		return 0;
 	c->has_fin = info.tcpi_state == TCP_STATE_CLOSE_WAIT;
+	c->looked_nxt = c->state.rcv_nxt + (uint32_t)(info.tcpi_bytes_received - c->received);
 	late = info.tcpi_bytes_received - c->received - (c->has_fin != 0);
 	if (!late)
 		return 0;
@@ -371,6 +373,19 @@ int es_program_socket_vanish(struct es_program_socket *c, struct es_datapath *da
 		rc = -errno;
 	c->is_gone = !rc;
 	return rc;
+}
+
+int es_program_socket_missed(const struct es_program_socket *c)
+{
+	int nxt;
+
+	if (c->is_over || c->sends_tls)
+		return 0;
+	/* A disconnected socket has lost its bytes, but not its numbers. */
+	if (es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE))
+		return 1;
+	nxt = es_option_get(c->fd, IPPROTO_TCP, TCP_QUEUE_SEQ);
+	return (uint32_t)nxt != c->looked_nxt;
 }
 
 size_t es_program_socket_packet(const struct es_program_socket *c, size_t offset, size_t len, int fin,

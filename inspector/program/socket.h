@@ -8,8 +8,9 @@
  *
  * A socket in TCP_REPAIR goes on receiving and acknowledging, so a socket filter drops everything that
  * arrives. A packet that a CPU took up before the filter was there may still be received, and acknowledged,
- * until a grace period of the kernel has passed (es_datapath_settle()). The client repeats what it sends
- * later, and gets its answer from whichever socket then has the connection.
+ * until a grace period of the kernel has passed (es_datapath_settle()), or until the socket is closed: a
+ * closed one discards it, and its client repeats it. The client repeats what it sends later, and gets its
+ * answer from whichever socket then has the connection.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -23,8 +24,8 @@
 /**
  * struct es_program_socket - a connection and what travels with it
  * @first_seq: the client's sequence number of the first of @len @bytes
- * @received: bytes that the kernel had received when it was read; @has_fin: after @bytes, the client has
- * closed its side
+ * @received: bytes that the kernel had received when it was read; @looked_nxt: what it expected next when it
+ * was looked at last; @has_fin: after @bytes, the client has closed its side; @is_over: it has reset all
  * @is_gone: es_program_socket_vanish() has ended it, so that a new connection of its client may have the same
  * ports
  * @sends_tls: the kernel protects what the program sends on it (kTLS): it is there until the program closes
@@ -38,8 +39,10 @@ struct es_program_socket {
 	int reuse; /* SO_REUSEADDR, which freezing disturbs */
 	int is_gone;
 	int has_fin;
+	int is_over;
 	int sends_tls;
 	uint64_t received;
+	uint32_t looked_nxt;
 	struct es_flow flow;
 	struct es_tcp_options options;
 	struct es_connection_state state;
@@ -89,7 +92,7 @@ void es_program_socket_thaw(struct es_program_socket *connection);
 int es_program_socket_read(struct es_program_socket *connection, struct es_datapath *datapath);
 
 /**
- * es_program_socket_late() - what has it received since it was read? Once, after a grace period.
+ * es_program_socket_late() - what has it received since it was read?
  * Adds that to @bytes, and sets @has_fin. Returns 0, also if it is over, or -errno: there are bytes that
  * cannot be read, like urgent ones.
  */
@@ -106,6 +109,12 @@ static inline size_t es_program_socket_end(const struct es_program_socket *c)
  * it @sends_tls, as soon as nobody has any; once. Returns 0 or -errno.
  */
 int es_program_socket_vanish(struct es_program_socket *connection, struct es_datapath *datapath);
+
+/**
+ * es_program_socket_missed() - has a socket that vanished received something after es_program_socket_late()?
+ * The client may know that it arrived, so nobody will ever have it. Returns 0 or 1.
+ */
+int es_program_socket_missed(const struct es_program_socket *connection);
 
 /**
  * es_program_socket_packet() - the packet that brings @len of its bytes from @offset on

@@ -19,8 +19,9 @@
 #include "tls/serve/streams.h"
 
 #define SETTLE_STEP_S 0.002
-#define AGAIN_S	      0.01 /* the kernel's grace periods, which an old socket outlives, are 5 to 20 ms */
-#define TRIES	      4
+/* In all longer than a grace period of the kernel (5 to 20 ms), which some old sockets outlive. */
+#define AGAIN_S	      0.001 /* at first, then twice as long each time */
+#define TRIES	      6
 #define SETTLE_MIN_US 10000
 #define SETTLE_MAX_US 300000 /* a client further away than that does not move while an answer is on its way */
 
@@ -197,7 +198,7 @@ static void handed(void *ctx, int result)
 	/* Where it has just come from, its old socket may still be there. */
 	if ((result == -ECONNREFUSED || result == -EAGAIN) && ++x->tries < TRIES) {
 		x->phase = SETTLES;
-		es_client_within(&x->client, AGAIN_S);
+		es_client_within(&x->client, AGAIN_S * (1 << (x->tries - 1)));
 		return;
 	}
 	if (stay(x, ES_SERVE_stayed_refused) != IS_GONE)

@@ -38,8 +38,8 @@ extern "C" {
  * and the client notices nothing. The connection may have carried earlier requests, if their answers were
  * acknowledged.
  *
- * Context: blocks until the node has confirmed the handover: usually 5 to 30 ms, for the kernel's grace period,
- * and some seconds at worst. Any thread may call it, and several at a time with different sockets; another
+ * Context: blocks until the node has confirmed the handover: usually a millisecond, 5 to 30 ms for this node,
+ * which waits for the kernel's grace period, and some seconds at worst. Any thread may call it, and several at a time with different sockets; another
  * thread that uses @fd meanwhile gets an error. Not async-signal-safe. It needs no privileges, only access to
  * earshotd's socket (environment variable EARSHOT_HANDOVER_SOCKET; otherwise the one in /run/earshot that ends
  * in ".handover").
