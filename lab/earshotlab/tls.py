@@ -33,7 +33,9 @@ def check():
 
 
 def command_line(config, node, control):
-    return [daemon.binary(NAME), "--config", config, "--node", node, "--control", control]
+    """A network namespace has a /sys of its own, without the control groups in which earshot-tls looks for its own."""
+    groups = "mountpoint -q /sys/fs/cgroup || mount -t cgroup2 cgroup2 /sys/fs/cgroup; exec \"$@\""
+    return ["/bin/sh", "-c", groups, NAME, daemon.binary(NAME), "--config", config, "--node", node, "--control", control]
 
 
 def directory(lab_directory):

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import os
 import random
+import re
 import signal
 import ssl
 import subprocess
@@ -114,6 +115,49 @@ def test_where(lab, how, moves):
             right += reader.response(f"/len/{number}").node == node
     assert 100 - right <= stayed(lab) - before, right
     assert right >= (23 if lab.options["datapath"] == "netfilter" else 50), right
+
+
+def test_back(lab, how, moves):
+    """To and fro: the socket that a node has given away is gone before its connection comes back, without the kernel's grace period."""
+    seen = []
+
+    def refused():
+        return sum(lab.counters(node)["connection_refused"] for node in lab.net.nodes)
+
+    def went_to_and_fro():
+        before = refused()
+        sock, reader = cluster.connect(lab, how)
+        with sock:
+            for number in range(40):
+                sock.sendall(raw.head(f"/len/{number}", X_To=["n1", "n2"][number % 2]))
+                reader.response(f"/len/{number}")
+        seen.append(refused() - before)
+        return seen[-1] < 5  # some, where the machine is slow
+
+    wait_for(went_to_and_fro, "a connection that is not refused where it comes from", seen=lambda: seen)
+
+
+def congestion_window(lab, node, sock):
+    """Of the socket that this node has for it, in segments; 0: none."""
+    shown = lab.node(node).exec(["ss", "-Htin", "dport", "=", f":{sock.getsockname()[1]}"]).stdout
+    found = re.search(r" cwnd:(\d+)", shown)
+    return int(found[1]) if found else 0
+
+
+def test_window(lab, how, moves):
+    """The congestion window comes along, unless the connection has paused for longer than a retransmission would."""
+    seen = []
+
+    def moved():
+        sock, reader = cluster.connect(lab, how)
+        with sock:
+            for length, node in ((1, "n2"), (3_000_000, "n1"), (2, "n2")):
+                sock.sendall(raw.head(f"/len/{length}", X_To=node))
+                reader.response(f"/len/{length}")
+            seen.append(congestion_window(lab, "n2", sock))
+        return seen[-1] > 50
+
+    wait_for(moved, "a window that comes along", seen=lambda: seen)
 
 
 @pytest.mark.parametrize("cipher", list(secure.CIPHERS))

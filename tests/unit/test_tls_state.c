@@ -21,6 +21,7 @@ static struct es_tls_state some_state(void)
 	state.version = ES_TLS_1_3;
 	state.suite = 0x1302;
 	state.consumed = 1234;
+	state.window = 77;
 	state.from = 0x1122334455667788;
 	state.alpn = ES_TLS_ALPN_HTTP1;
 	state.has_client = 1;
@@ -70,7 +71,8 @@ static void the_layout_stays(void **unused)
 	for (size_t i = 153 + 15; i < 411; i++)
 		assert_int_equal(bytes[i], 0);
 	assert_memory_equal(bytes + 411, "\x11\x22\x33\x44\x55\x66\x77\x88", 8);
-	for (size_t i = 419; i < sizeof(bytes); i++)
+	assert_memory_equal(bytes + 419, "\0\x4d", 2);
+	for (size_t i = 421; i < sizeof(bytes); i++)
 		assert_int_equal(bytes[i], 0);
 	/* The first version, which would send longer records, refuses this one. */
 	state.text_max = 512;

@@ -29,7 +29,8 @@ enum place {
 	AT_NAME = AT_DIGEST + ES_TLS_DIGEST_SIZE,
 	AT_TEXT_MAX = AT_NAME + ES_TLS_NAME_SIZE,
 	AT_FROM = AT_TEXT_MAX + 2,
-	AT_END = AT_FROM + 8,
+	AT_WINDOW = AT_FROM + 8,
+	AT_END = AT_WINDOW + 2,
 };
 _Static_assert(AT_END <= ES_TLS_STATE_BYTES, "a state has room");
 
@@ -51,6 +52,7 @@ void es_tls_state_put(const struct es_tls_state *state, uint8_t ret_bytes[ES_TLS
 	ret_bytes[AT_LAYOUT] = state->text_max ? LAYOUT_SHORT : LAYOUT;
 	es_tls_put(ret_bytes + AT_TEXT_MAX, 2, state->text_max);
 	es_tls_put(ret_bytes + AT_FROM, 8, state->from);
+	es_tls_put(ret_bytes + AT_WINDOW, 2, state->window);
 	es_tls_put(ret_bytes + AT_VERSION, 2, state->version);
 	es_tls_put(ret_bytes + AT_SUITE, 2, state->suite);
 	es_tls_put(ret_bytes + AT_CONSUMED, 2, state->consumed);
@@ -81,6 +83,7 @@ int es_tls_state_get(const uint8_t bytes[ES_TLS_STATE_BYTES], struct es_tls_stat
 	ret_state->consumed = consumed;
 	ret_state->text_max = text_max;
 	ret_state->from = es_tls_get(bytes + AT_FROM, 8);
+	ret_state->window = (uint16_t)es_tls_get(bytes + AT_WINDOW, 2);
 	ret_state->alpn = bytes[AT_ALPN];
 	ret_state->has_client = bytes[AT_HAS_CLIENT];
 	half_get(bytes + AT_CLIENT, &ret_state->client);

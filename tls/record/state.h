@@ -49,6 +49,7 @@ struct es_tls_half {
  * @name: the server's name that the client asked for; "": none
  * @text_max: no record for the client may have more bytes of text (RFC 6066 section 4); 0: as many as TLS
  * allows
+ * @window: TCP's congestion window that its next socket may begin with, in segments; 0: as any
  * @from: es_tls_node_digest() of the node that has written it down, 0: of a version that does not say
  */
 struct es_tls_state {
@@ -62,6 +63,7 @@ struct es_tls_state {
 	uint8_t client_digest[ES_TLS_DIGEST_SIZE];
 	char name[ES_TLS_NAME_SIZE];
 	uint16_t text_max;
+	uint16_t window;
 	uint64_t from;
 };
 

@@ -14,6 +14,7 @@
 #include "inspector/base/wall.h"
 #include "libearshot/wire.h"
 #include "tls/serve/client_internal.h"
+#include "tls/serve/window.h"
 
 /* As much as may move, and one more record. */
 #define IN_MAX	    (ES_PROGRAM_BYTES_MAX + ES_TLS12_RECORD_MAX)
@@ -189,6 +190,8 @@ static void arrive(struct es_client *c)
 		es_peers_note(c->serve->peers, state.from, es_clock_now_ns());
 	if (state.text_max)
 		c->text_max = state.text_max;
+	if (state.window)
+		es_window_set(c->fd, state.window);
 	es_buffer_take(&c->in, ES_TLS_SEALED_BYTES + 2);
 	if (es_buffer_add(&c->out, es_buffer_front(&c->in), held))
 		es_client_break_off(c, "no memory");
@@ -446,6 +449,7 @@ long es_client_pack(struct es_client *c, const char *node, uint8_t ret_pack[ES_C
 	state.text_max = c->text_max < ES_TLS_TEXT_MAX ? (uint16_t)c->text_max : 0;
 	state.from = es_tls_node_digest(c->serve->self);
 	state.consumed = (uint16_t)c->start_taken;
+	state.window = (uint16_t)es_window_of(c->fd);
 	rc = es_tls_seal(c->serve->seal, &c->flow, node, es_wall_ns(), &state, ret_pack);
 	es_tls_state_wipe(&state);
 	es_tls_state_wipe(&now);

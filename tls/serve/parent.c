@@ -24,6 +24,7 @@
 #include "tls/serve/confine.h"
 #include "tls/serve/ledger.h"
 #include "tls/serve/parent.h"
+#include "tls/serve/window.h"
 #include "tls/serve/worker.h"
 
 #define NS_PER_S      1000000000ULL
@@ -55,6 +56,7 @@ struct process {
  * @again_ns: of each number: not before this is another one started
  * @ktls_has: what the kernel's record layer was seen to do, once it @has_looked
  * @day: for which the tickets' keys are
+ * @window: es_window_attach()'s; -1: sockets begin as any
  */
 struct parent {
 	const struct es_parent_options *options;
@@ -69,6 +71,7 @@ struct parent {
 	unsigned long long day;
 	unsigned int ktls_has;
 	int has_looked;
+	int window;
 	int signals;
 	int is_ending;
 	char ask[ES_CONF_PATH_SIZE];
@@ -122,6 +125,8 @@ __attribute__((noreturn)) static void be_worker(struct parent *p, unsigned int n
 	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
 		if (p->process[i].pid)
 			close(p->process[i].orders);
+	if (p->window >= 0)
+		close(p->window);
 	rc = es_confine(&p->identity);
 	if (rc) {
 		es_log(ES_LOG_ERR, "worker %u: cannot give up its rights: %s", number, strerror(-rc));
@@ -496,6 +501,18 @@ static int open_ledger(struct parent *p)
 	return rc;
 }
 
+static void open_windows(struct parent *p)
+{
+	int rc = es_window_attach(&p->window);
+
+	if (rc)
+		p->window = -1;
+	if (rc)
+		es_log(ES_LOG_INFO,
+		       "connections that move here begin with the kernel's congestion window: %s",
+		       strerror(-rc));
+}
+
 static int init(struct parent *p, struct es_conf_error *err)
 {
 	sigset_t signals;
@@ -518,6 +535,7 @@ static int init(struct parent *p, struct es_conf_error *err)
 	p->taken = es_tls_taken_new(es_wall_ns());
 	if (!p->taken)
 		return -ENOMEM;
+	open_windows(p);
 	rc = load(p, err);
 	if (!rc)
 		rc = find_daemon(p, err);
