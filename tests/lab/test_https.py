@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import random
+import select
 import signal
 import socket
 import ssl
@@ -23,6 +24,7 @@ from web.secure import Secure
 pytestmark = pytest.mark.earshot
 VERSIONS = ["1.2", "1.3"]
 LENGTHS = [0, 1, 1000, 16384, 16385, 100_000, 5_000_000]
+PAUSE_S = 8  # longer than ES_SERVE_LINGER_S, shorter than ES_SERVE_STUCK_S
 
 
 @pytest.fixture(scope="module", name="lab")
@@ -171,6 +173,21 @@ def test_slow_reader(lab, how):
         time.sleep(0.3)  # the time in which all buffers become full; nothing depends on it
         assert ask(lab, "/len/10", how).status == 200
         reader.response("/len/8000000")
+
+
+def test_pause_before_the_end(lab, how):
+    """The last response of a connection, to a client that reads nothing for a while: it waits in TCP, and nobody takes it back."""
+    def narrow(sock):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+
+    sock, reader = cluster.connect(lab, how, sock=raw.connect(lab.client, (lab.net.vip, tls.PORT), before=narrow))
+    with sock:
+        sock.sendall(raw.head("/len/60000", Connection="close"))
+        ends = select.poll()
+        ends.register(sock.sock, select.POLLRDHUP)  # as a RST is an error, too
+        assert not ends.poll(PAUSE_S * 1000)
+        reader.response("/len/60000")
+        assert sock.recv(1) == b""
 
 
 def test_until_close(lab, how):

@@ -260,12 +260,81 @@ static void test_refused(void **state)
 	tear_down(&w);
 }
 
+#define PART 3000
+
+/* It leaves with so many records that it has not read. */
+static void leave_with(struct world *w, struct peers *p, unsigned int records)
+{
+	static const uint8_t text[PART];
+
+	set_up(w, 1);
+	peers_shake(p, &peers_kinds[0], NULL);
+	begin(w, p);
+	for (; records; records--) {
+		assert_int_equal(es_client_send(&w->client, text, sizeof(text)), 0);
+		assert_int_equal(es_client_flush(&w->client), 0);
+	}
+	es_client_leave(&w->client);
+	assert_false(es_client_is_left(&w->client));
+	assert_true(w->client.is_shut);
+}
+
+static void read_record(const struct world *w)
+{
+	uint8_t bytes[PART + 22]; /* as TLS 1.3 has it */
+
+	assert_int_equal(recv(w->far, bytes, sizeof(bytes), MSG_DONTWAIT), sizeof(bytes));
+}
+
+static void end_world(struct world *w, struct peers *p)
+{
+	leave(w);
+	tear_down(w);
+	peers_free(p);
+}
+
+/* A client that reads slowly has time; one that does not, or is left nothing it has asked for, has none. */
+static void test_lingers(void **state)
+{
+	const unsigned long long stuck_ns = (unsigned long long)ES_SERVE_STUCK_S * 1000000000;
+	struct world w;
+	struct peers p;
+
+	(void)state;
+	leave_with(&w, &p, 4);
+	for (int i = 0; i < 3; i++) {
+		assert_true(es_client_lingers(&w.client));
+		assert_true(ev_is_active(&w.client.timer));
+		w.client.read_ns -= stuck_ns;
+		read_record(&w);
+	}
+	assert_true(es_client_lingers(&w.client));
+	w.client.read_ns -= stuck_ns / 2;
+	assert_true(es_client_lingers(&w.client));
+	w.client.read_ns -= stuck_ns / 2;
+	assert_false(es_client_lingers(&w.client));
+	end_world(&w, &p);
+
+	/* Nothing was left of what it had asked for, or it has broken the rules. */
+	leave_with(&w, &p, 0);
+	assert_false(es_client_lingers(&w.client));
+	end_world(&w, &p);
+	set_up(&w, 1);
+	peers_shake(&p, &peers_kinds[0], NULL);
+	begin(&w, &p);
+	assert_int_equal(es_client_send(&w.client, "text", 4), 0);
+	w.client.over = ES_CLIENT_BROKEN;
+	es_client_leave(&w.client);
+	assert_false(es_client_lingers(&w.client));
+	end_world(&w, &p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_goes_on),	  cmocka_unit_test(test_key_update),
 		cmocka_unit_test(test_held_back), cmocka_unit_test(test_short_records),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refused),	  cmocka_unit_test(test_lingers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,9 @@ struct es_client {
 	int is_unwritable;
 	int is_not_offloaded;	      /* the kernel has refused it */
 	unsigned long long leaves_ns; /* of ES_CLIENT_LEAVES: until then it may go on sending */
+	unsigned long long read_ns;   /* of ES_CLIENT_LEAVES: when it was seen to read; 0: nothing was left */
+	size_t unread;		      /* bytes that were left for it then */
+	int is_lingering;	      /* it reads them later than others do */
 	size_t skip;		      /* bytes of the next record's text that the other node has dealt with */
 	void (*changed)(void *ctx);
 	void (*expired)(void *ctx);
@@ -186,6 +189,12 @@ int es_client_flush(struct es_client *client);
  */
 void es_client_leave(struct es_client *client);
 int es_client_is_left(struct es_client *client);
+
+/*
+ * es_client_lingers() - it leaves, and its time is over: does it get more? TCP may have much for a client
+ * that reads slowly, or pauses, and a RST would take that back. ES_SERVE_STUCK_S without reading is too long.
+ */
+int es_client_lingers(struct es_client *client);
 
 /*
  * es_client_watch() - wait for what can go on: for the client's bytes if @wants_more, and for room to send

@@ -11,6 +11,7 @@
 #define LEAVE_NS 30000000000ULL /* at most, for a client that sends and does not read */
 #define REST_MAX (1 << 20)	/* read at once of what nobody wants */
 #define OUT_S	 0.01
+#define STUCK_NS ((unsigned long long)ES_SERVE_STUCK_S * 1000000000ULL)
 
 int es_client_queue(struct es_client *c, const uint8_t *bytes, size_t len)
 {
@@ -170,6 +171,14 @@ int es_client_is_settled(const struct es_client *c)
 	return (!es_buffer_len(&c->out) || c->is_holding) && !ioctl(c->fd, SIOCOUTQ, &bytes) && !bytes;
 }
 
+/* Bytes that are left for it, here and in TCP. */
+static size_t unread(const struct es_client *c)
+{
+	int bytes = 0;
+
+	return es_client_queued(c) + (ioctl(c->fd, SIOCOUTQ, &bytes) ? 0 : (unsigned int)bytes);
+}
+
 void es_client_leave(struct es_client *c)
 {
 	uint8_t bye[64];
@@ -177,6 +186,9 @@ void es_client_leave(struct es_client *c)
 	if (c->phase == ES_CLIENT_LEAVES)
 		return;
 	es_client_release(c);
+	/* The farewell below is not worth waiting for: it may be to one that has vanished. */
+	if (c->over != ES_CLIENT_BROKEN && unread(c))
+		c->read_ns = es_clock_now_ns();
 	/* After an alert nothing is said. */
 	if (c->phase == ES_CLIENT_OPEN && c->over != ES_CLIENT_BROKEN)
 		es_client_say(c, bye, es_tls_records_close(c->records, bye));
@@ -231,4 +243,22 @@ int es_client_is_left(struct es_client *c)
 	if (!got)
 		c->is_fin = 1;
 	return (c->is_fin && c->is_shut) || (got < 0 && errno != EAGAIN);
+}
+
+int es_client_lingers(struct es_client *c)
+{
+	unsigned long long now_ns = es_clock_now_ns();
+	size_t left = unread(c);
+
+	/* To TCP, FIN is a byte. */
+	if (!c->read_ns || (c->is_shut && left <= 1))
+		return 0;
+	if (left != c->unread)
+		c->read_ns = now_ns;
+	c->unread = left;
+	if (now_ns - c->read_ns >= STUCK_NS)
+		return 0;
+	c->is_lingering = 1;
+	es_client_within(c, ES_SERVE_LINGER_S);
+	return 1;
 }

@@ -530,7 +530,7 @@ static enum es_place_kind kind_of(const struct es_exchange *x)
 			return is_known ? ES_PLACE_BUSY : ES_PLACE_NEW;
 		return es_streams_is_idle(x->streams) ? ES_PLACE_IDLE : ES_PLACE_BUSY;
 	case LEAVES: /* what is left of it is the kernel's */
-		return es_client_queued(&x->client) ? ES_PLACE_BUSY : ES_PLACE_NONE;
+		return es_client_queued(&x->client) || x->client.is_lingering ? ES_PLACE_BUSY : ES_PLACE_NONE;
 	default:
 		return ES_PLACE_BUSY;
 	}
@@ -588,6 +588,12 @@ static void expired(void *ctx)
 	case STREAMS:
 		if (streamed(x, es_streams_expired(x->streams)) != IS_GONE)
 			run(x);
+		return;
+	case LEAVES:
+		if (es_client_lingers(&x->client))
+			es_places_put(&x->client.service->places, &x->place, kind_of(x));
+		else
+			end(x, 1);
 		return;
 	default:
 		end(x, 1);

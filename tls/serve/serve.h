@@ -23,7 +23,7 @@
 #define ES_SERVE_STUCK_S     60.0 /* a client that neither reads nor sends what is awaited */
 #define ES_SERVE_CONNECT_S   10.0
 #define ES_SERVE_RESPONSE_S  300.0 /* a server that says nothing */
-#define ES_SERVE_LINGER_S    5.0   /* for a client to read the last bytes */
+#define ES_SERVE_LINGER_S    5.0   /* for a client to end its side; es_client_lingers(): if it has read all */
 /*
  * A body of which so much is still to come is the kernel's to protect: some calls, and a key schedule, that
  * must pay.
