@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tls/serve/counters.h"
@@ -167,6 +168,44 @@ static void test_goes_on(void **state)
 	free(others);
 }
 
+static struct es_settings *settings_of_many(unsigned int count)
+{
+	struct es_settings *s = calloc(1, sizeof(*s));
+
+	for (; s->count < count; s->count++)
+		snprintf(s->service[s->count].name, sizeof(s->service[0].name), "s%u", s->count);
+	return s;
+}
+
+/*
+ * Where the file system is full, whoever wants a page of a hole is ended by SIGBUS, also to read it. The
+ * first process must not be, so it wants none: neither of services that came later, nor of a process before.
+ */
+static void test_holes_stay_holes(void **state)
+{
+	struct es_settings *few = settings_of_many(1), *many = settings_of_many(ES_CONF_SERVICES_MAX);
+	struct es_serve_ledger ledger;
+	struct stat before, after;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/dev/shm/earshot-ledger-%d.tls", (int)getpid()); /* as /run is one */
+	ledger = opened(few);
+	es_serve_count(&es_serve_ledger_place(&ledger, 2)[few->service[0].number], ES_SERVE_accepted);
+	es_serve_ledger_publish(&ledger, many);
+	assert_int_equal(stat(path, &before), 0);
+	assert_int_equal(es_serve_ledger_sum(&ledger, ES_LEDGER_accepted), 1);
+	for (unsigned int place = 0; place < 3; place++)
+		es_serve_ledger_leave(&ledger, place);
+	assert_int_equal(es_serve_ledger_sum(&ledger, ES_LEDGER_cut_off), 1);
+	closed(&ledger);
+	ledger = opened(many);
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(after.st_blocks, before.st_blocks);
+	closed(&ledger);
+	free(few);
+	free(many);
+}
+
 /* More services than there are numbers, in the course of time: those that are gone make room. */
 static void test_many_services(void **state)
 {
@@ -233,6 +272,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sums, begin, end),
 		cmocka_unit_test_setup_teardown(test_runs, begin, end),
 		cmocka_unit_test_setup_teardown(test_goes_on, begin, end),
+		cmocka_unit_test_setup_teardown(test_holes_stay_holes, begin, end),
 		cmocka_unit_test_setup_teardown(test_many_services, begin, end),
 		cmocka_unit_test_setup_teardown(test_files_that_are_none, begin, end),
 	};

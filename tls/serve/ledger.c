@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The memory in which workers count. A page of it is made sure of before a worker may write there, since a
- * full file system would end the worker.
+ * full file system would end the worker. To look at one that is not there would have it made, too: whatever
+ * may be a hole is read from the file.
  */
 #include "tls/serve/ledger.h"
 
@@ -42,6 +43,21 @@ static int open_file(const char *path)
 		return fd;
 	close(fd);
 	return rc;
+}
+
+/* A counter of a place that nobody may have used, or not since that service is there. */
+static uint64_t count_of(const struct es_serve_ledger *ledger, unsigned int place, unsigned int s,
+			 enum es_ledger_counter which)
+{
+	const uint64_t *at = &ledger->file->block[place][s].count[which];
+	uint64_t count;
+
+	if (ledger->fd < 0)
+		return __atomic_load_n(at, __ATOMIC_RELAXED);
+	return pread(ledger->fd, &count, sizeof(count),
+		     (const uint8_t *)at - (const uint8_t *)ledger->file) == sizeof(count)
+		       ? count
+		       : 0;
 }
 
 /* A process before this one may have left it: its connections have ended with it. */
@@ -168,7 +184,8 @@ void es_serve_ledger_leave(struct es_serve_ledger *ledger, unsigned int place)
 	for (unsigned int s = 0; place < head->places && s < ES_LEDGER_SERVICES; s++) {
 		uint64_t *count = ledger->file->block[place][s].count;
 
-		if (!head->service[s].name[0] || count[ES_LEDGER_ended] == count[ES_LEDGER_accepted])
+		if (!head->service[s].name[0] || count_of(ledger, place, s, ES_LEDGER_ended) ==
+							 count_of(ledger, place, s, ES_LEDGER_accepted))
 			continue;
 		count[ES_LEDGER_cut_off] += es_ledger_open_connections(count);
 		count[ES_LEDGER_ended] = count[ES_LEDGER_accepted];
@@ -183,7 +200,6 @@ uint64_t es_serve_ledger_sum(const struct es_serve_ledger *ledger, enum es_ledge
 	for (unsigned int p = 0; p < head->places; p++)
 		for (unsigned int s = 0; s < ES_LEDGER_SERVICES; s++)
 			if (head->service[s].name[0])
-				sum += __atomic_load_n(&ledger->file->block[p][s].count[which],
-						       __ATOMIC_RELAXED);
+				sum += count_of(ledger, p, s, which);
 	return sum;
 }
