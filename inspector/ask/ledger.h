@@ -113,6 +113,8 @@ struct es_ledger_service {
  * @places: so many of the places may have been used
  * @pid: of the first process; @workers: of the newest generation; @leaving: of those before
  * @started_wall_ns: when the first process was started
+ * @died: workers that ended without having been told to, since the machine was started; a first process that
+ * does not count them leaves 0
  */
 struct es_ledger_head {
 	uint32_t magic;
@@ -123,8 +125,9 @@ struct es_ledger_head {
 	uint32_t leaving;
 	uint64_t started_wall_ns;
 	struct es_ledger_service service[ES_LEDGER_SERVICES];
+	uint64_t died;
 };
-_Static_assert(sizeof(struct es_ledger_head) == 32 + 64 * 512, "no padding");
+_Static_assert(sizeof(struct es_ledger_head) == 32 + 64 * 512 + 8, "no padding");
 
 struct es_ledger_block {
 	uint64_t count[ES_LEDGER_BLOCK];

@@ -192,6 +192,8 @@ static void print_tls(struct json_object *tls)
 		if (es_json_number(tls, "leaving"))
 			printf(", and %llu workers of before it was reloaded",
 			       es_json_number(tls, "leaving"));
+		if (es_json_number(tls, "died"))
+			printf("; %llu workers have died, as its log says", es_json_number(tls, "died"));
 		puts("");
 	} else {
 		puts("TLS       earshot-tls does not run: no service with tls { } is served here");

@@ -32,6 +32,7 @@ struct json_object *es_report_tls(const struct es_ledger *ledger, unsigned long 
 	es_json_number(object, "pid", ledger->runs ? head->pid : 0);
 	es_json_number(object, "workers", ledger->runs ? head->workers : 0);
 	es_json_number(object, "leaving", ledger->runs ? head->leaving : 0);
+	es_json_number(object, "died", head->died);
 	es_json_fraction(object, "uptime_s", lives ? (double)(wall_ns - head->started_wall_ns) / 1e9 : 0, 3);
 	for (unsigned int s = 0; s < ES_LEDGER_SERVICES; s++)
 		if (head->service[s].name[0] && head->service[s].state != ES_LEDGER_GONE)

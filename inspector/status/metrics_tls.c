@@ -90,6 +90,9 @@ static void put_gauges(struct es_exposition *e, const struct es_ledger *ledger)
 			     "Processes of earshot-tls that serve clients, by whether they accept more");
 	es_exposition_count(e, ledger->runs ? ledger->head.workers : 0, "state", "accepting", NULL);
 	es_exposition_count(e, ledger->runs ? ledger->head.leaving : 0, "state", "leaving", NULL);
+	es_exposition_family(e, ES_EXPOSITION_COUNTER, "tls_workers_died",
+			     "Such processes that ended without having been told to");
+	es_exposition_count(e, ledger->head.died, NULL);
 	es_exposition_family(e, ES_EXPOSITION_GAUGE, "tls_service_up",
 			     "Whether earshot-tls serves the service on this node");
 	for (unsigned int s = 0; s < ES_LEDGER_SERVICES; s++)

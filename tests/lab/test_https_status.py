@@ -99,6 +99,7 @@ def test_open_connections(lab):
     def opened():
         return sum(told(lab, node)["services"][0]["connections"] for node in cluster.ALL)
 
+    died = {node: told(lab, node)["died"] for node in cluster.ALL}
     socks = [secure.Secure(lab, secure.context(lab)) for _ in range(5)]
     wait_for(lambda: opened() == 5, "five", 5, opened)
     for node in cluster.ALL:
@@ -110,6 +111,22 @@ def test_open_connections(lab):
     for sock in socks:
         sock.close()
     wait_for(lambda: all(told(lab, node)["workers"] == 2 for node in cluster.ALL), "workers again")
+    for node in cluster.ALL:
+        assert told(lab, node)["died"] == died[node] + 2
+        wait_for(lambda node=node: metrics(lab, node)["earshot_tls_workers_died_total"] == died[node] + 2, "the metrics say so")
+        assert len(re.findall(r"error: worker \d \(process \d+\) was ended by signal 9", cluster.log_of(lab, node))) == died[node] + 2
+    assert "; 2 workers have died" in lab.node("n1").exec(["earshot", "status"]).stdout
+
+
+def test_stop_and_reload_are_no_deaths(lab):
+    """Workers that were told to end, or that a reload has replaced, are not counted among those that died."""
+    died = {node: told(lab, node)["died"] for node in cluster.ALL}
+    before = {node: cluster.workers(lab, node) for node in cluster.ALL}
+    cluster.reload(lab)
+    wait_for(lambda: not any(set(before[node]) & set(cluster.workers(lab, node)) for node in cluster.ALL), "other workers")
+    lab.stop("n1", tls.NAME)
+    lab.start("n1", tls.NAME)
+    assert {node: told(lab, node)["died"] for node in cluster.ALL} == died
 
 
 @pytest.mark.parametrize("reason, sent", [("no_tls", b"GET / HTTP/1.0\r\n\r\n"), ("left", b"\x16\x03\x01\x02\x00\x01")])

@@ -182,7 +182,7 @@ static void test_certificates(void **state)
 /* A service that earshot-tls has; one that is gone from the configuration is told no more. */
 static void test_tls(void **state)
 {
-	static struct es_ledger ledger = {.runs = 1, .head = {.workers = 2, .leaving = 1}};
+	static struct es_ledger ledger = {.runs = 1, .head = {.workers = 2, .leaving = 1, .died = 3}};
 	struct es_metrics m = {.lease_remaining_s = NAN, .tls = &ledger};
 	char *text;
 
@@ -197,6 +197,7 @@ static void test_tls(void **state)
 	text = text_of(&m, ES_EXPOSITION_PROMETHEUS);
 	expect(text, "\nearshot_tls_up 1\n");
 	expect(text, "\nearshot_tls_workers{state=\"leaving\"} 1\n");
+	expect(text, "\nearshot_tls_workers_died_total 3\n");
 	expect(text, "\nearshot_tls_service_up{service=\"shop\"} 1\n");
 	expect(text, "\nearshot_tls_connections{service=\"shop\"} 3\n");
 	expect(text, "\nearshot_tls_handshakes_total{service=\"shop\",version=\"1.3\",kind=\"resumed\"} 4\n");

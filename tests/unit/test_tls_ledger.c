@@ -89,6 +89,7 @@ static void test_sums(void **state)
 	while (wait(NULL) > 0)
 		;
 	es_serve_ledger_workers(&ledger, 3, 1);
+	es_serve_ledger_died(&ledger);
 	assert_int_equal(es_ledger_read(path, &read), 0);
 	assert_int_equal(count_of(&read, "a", ES_LEDGER_accepted), 3000);
 	assert_int_equal(count_of(&read, "a", ES_LEDGER_bytes_in), 0);
@@ -97,6 +98,7 @@ static void test_sums(void **state)
 	assert_int_equal(es_serve_ledger_sum(&ledger, ES_LEDGER_accepted), 3000);
 	assert_int_equal(read.head.workers, 3);
 	assert_int_equal(read.head.leaving, 1);
+	assert_int_equal(read.head.died, 1);
 	assert_int_equal(read.head.pid, getpid());
 	es_serve_ledger_leave(&ledger, 1);
 	assert_int_equal(es_ledger_read(path, &read), 0);

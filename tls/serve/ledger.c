@@ -160,6 +160,11 @@ void es_serve_ledger_workers(struct es_serve_ledger *ledger, unsigned int worker
 	ledger->file->head.leaving = leaving;
 }
 
+void es_serve_ledger_died(struct es_serve_ledger *ledger)
+{
+	ledger->file->head.died++;
+}
+
 struct es_ledger_block *es_serve_ledger_place(struct es_serve_ledger *ledger, unsigned int place)
 {
 	struct es_ledger_head *head = &ledger->file->head;

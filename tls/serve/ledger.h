@@ -28,6 +28,9 @@ void es_serve_ledger_publish(struct es_serve_ledger *ledger, struct es_settings 
 /* es_serve_ledger_workers() - so many are there, of the newest generation and of those before */
 void es_serve_ledger_workers(struct es_serve_ledger *ledger, unsigned int workers, unsigned int leaving);
 
+/* es_serve_ledger_died() - one of them has ended that nobody had told to */
+void es_serve_ledger_died(struct es_serve_ledger *ledger);
+
 /* es_serve_ledger_place() - for a new process: a block for each number. NULL: there is no room for it. */
 struct es_ledger_block *es_serve_ledger_place(struct es_serve_ledger *ledger, unsigned int place);
 

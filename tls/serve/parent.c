@@ -184,17 +184,28 @@ static void start_missing(struct parent *p)
 	}
 }
 
+/* Whatever it is, it is said: a worker that nobody misses may die each night. */
+static void report_end(struct parent *p, const struct process *process, int status)
+{
+	const char *then = process->is_old ? "" : "; another one takes its place";
+
+	if (WIFSIGNALED(status))
+		es_log(ES_LOG_ERR, "worker %u (process %d) was ended by signal %d (%s)%s", process->number,
+		       (int)process->pid, WTERMSIG(status), strsignal(WTERMSIG(status)), then);
+	else if (WEXITSTATUS(status) || !process->is_old)
+		es_log(ES_LOG_ERR, "worker %u (process %d) has ended with %d%s", process->number,
+		       (int)process->pid, WEXITSTATUS(status), then);
+	else
+		return;
+	es_serve_ledger_died(&p->ledger);
+}
+
 static void is_gone(struct parent *p, struct process *process, int status)
 {
 	unsigned long long now_ns = es_clock_now_ns();
 
 	close(process->orders);
-	if (WIFSIGNALED(status))
-		es_log(ES_LOG_ERR, "worker %u (process %d) was ended by signal %d (%s)", process->number,
-		       (int)process->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else if (WEXITSTATUS(status))
-		es_log(ES_LOG_ERR, "worker %u (process %d) has ended with %d", process->number,
-		       (int)process->pid, WEXITSTATUS(status));
+	report_end(p, process, status);
 	if (!process->is_old && now_ns - process->since_ns < AGAIN_NS)
 		p->again_ns[process->number] = now_ns + AGAIN_NS;
 	process->pid = 0;
