@@ -5,6 +5,7 @@
 #include "cmocka_all.h"
 #include <string.h>
 #include "tls/serve/places.h"
+#include "tls/serve/settings.h"
 
 #define MOST  8u
 #define YOUNG ES_PLACES_YOUNG_NS
@@ -33,6 +34,18 @@ static void come(struct es_place *place, enum es_place_kind kind, unsigned long 
 {
 	*place = (struct es_place){.since_ns = now_ns, .oust = oust};
 	es_places_put(&places, place, kind);
+}
+
+/* Whatever the machine has, the first process has room for each. */
+static void test_workers(void **state)
+{
+	(void)state;
+	assert_int_equal(es_settings_workers(0, 2), 2);
+	assert_int_equal(es_settings_workers(3, 2), 3);
+	assert_int_equal(es_settings_workers(256, 1), 256);
+	assert_int_equal(es_settings_workers(0, 256), 256);
+	assert_int_equal(es_settings_workers(0, 1024), ES_SETTINGS_WORKERS_MAX);
+	assert_int_equal(es_settings_workers(0, -1), 1);
 }
 
 static void test_share(void **state)
@@ -167,13 +180,10 @@ static void test_anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_flood_in_a_moment),
-		cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_streams),
-		cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_share),	cmocka_unit_test(test_workers),
+		cmocka_unit_test(test_flood),	cmocka_unit_test(test_flood_in_a_moment),
+		cmocka_unit_test(test_idle),	cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_streams), cmocka_unit_test(test_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

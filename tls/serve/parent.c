@@ -29,8 +29,7 @@
 
 #define NS_PER_S      1000000000ULL
 #define TICK_MS	      1000
-#define WORKERS_MAX   256		/* of a generation: struct es_conf_tls */
-#define PROCESSES_MAX (WORKERS_MAX * 4) /* with those of generations before */
+#define PROCESSES_MAX (ES_SETTINGS_WORKERS_MAX * 4) /* with those of generations before */
 #define AGAIN_NS      (1 * NS_PER_S)	/* a worker that lived no longer than this begins only after it */
 #define OLD_NS	      (3600 * NS_PER_S) /* so long a generation before serves whom it has */
 #define END_NS	      (15 * NS_PER_S)	/* longer than a worker takes after ES_ORDER_END */
@@ -67,7 +66,7 @@ struct parent {
 	struct es_peers *peers;
 	struct es_serve_ledger ledger;
 	struct process process[PROCESSES_MAX];
-	unsigned long long again_ns[WORKERS_MAX];
+	unsigned long long again_ns[ES_SETTINGS_WORKERS_MAX];
 	unsigned long long day;
 	unsigned int ktls_has;
 	int has_looked;

@@ -94,13 +94,6 @@ static int find_server(const struct es_conf *conf, const struct es_conf_service 
 	return 0;
 }
 
-static unsigned int cpus(void)
-{
-	long count = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return count > 0 ? (unsigned int)count : 1;
-}
-
 static int is_well(const struct es_settings *before, const char *name)
 {
 	for (unsigned int i = 0; before && i < before->count; i++)
@@ -133,7 +126,7 @@ static int add_service(struct es_settings *s, const struct es_conf_service *from
 		memset(to, 0, sizeof(*to));
 		return rc;
 	}
-	s->workers[s->count] = from->tls.workers ? from->tls.workers : cpus();
+	s->workers[s->count] = es_settings_workers(from->tls.workers, sysconf(_SC_NPROCESSORS_ONLN));
 	if (s->workers[s->count] > s->most_workers)
 		s->most_workers = s->workers[s->count];
 	s->count++;

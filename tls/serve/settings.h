@@ -39,6 +39,17 @@ struct es_settings {
 	struct es_tls_seal_keys seal;
 };
 
+/* es_settings_workers() - how many a service has: as it wants; 0: one for each of @cpus, within the bound */
+#define ES_SETTINGS_WORKERS_MAX 256
+static inline unsigned int es_settings_workers(unsigned int wanted, long cpus)
+{
+	unsigned int most = cpus < ES_SETTINGS_WORKERS_MAX ? (unsigned int)cpus : ES_SETTINGS_WORKERS_MAX;
+
+	if (wanted)
+		return wanted;
+	return cpus > 0 ? most : 1;
+}
+
 /**
  * es_settings_new() - read it all
  * @node: this machine's name, or NULL
