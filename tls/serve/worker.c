@@ -7,6 +7,7 @@
 #include "inspector/base/log.h"
 #include "tls/serve/ask.h"
 #include "tls/serve/exchange.h"
+#include "tls/serve/loop.h"
 #include "tls/serve/upstream.h"
 #include "tls/serve/worker.h"
 
@@ -278,7 +279,7 @@ int es_worker_run(const struct es_worker_params *params)
 	if (!w)
 		return EXIT_FAILURE;
 	w->params = params;
-	w->serve.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+	w->serve.loop = es_loop_new();
 	w->serve.conf = params->settings->conf;
 	w->serve.self = es_settings_self(params->settings);
 	w->serve.self_number = params->settings->self;
