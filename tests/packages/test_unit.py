@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """earshotd does its work with what its systemd unit leaves it: systemd does not run here, confined.py plays each line of it."""
+import contextlib
 import os
 import re
 import signal
@@ -227,3 +228,29 @@ def test_nothing_is_too_much(lab, tmp_path, line, less, said):
     finally:
         process.kill()
     assert status and said in log_of(lab) and "not permitted" in log_of(lab), log_of(lab)
+
+
+def test_an_early_reload_ends_nothing():
+    """`systemctl reload` right behind `start`: from its first line on earshot-tls takes SIGHUP, here while it still prints its
+    options; before that, the unit starts it again."""
+    with open(os.path.join(os.environ["EARSHOT_BUILD"], "conf/earshot-tls.service"), encoding="utf-8") as handle:
+        assert "\nRestartForceExitStatus=SIGHUP\n" in handle.read()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    for size in (1 << 16, 1):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writing, bytes(size))
+    os.set_blocking(writing, True)
+    child = subprocess.Popen([daemon.binary("earshot-tls"), "--help"], stdout=writing)
+    os.close(writing)
+
+    def is_full():
+        with open(f"/proc/{child.pid}/wchan", encoding="ascii") as wchan:
+            return wchan.read().endswith("pipe_write")
+
+    wait_for(is_full, "it waits for its reader")
+    child.send_signal(signal.SIGHUP)
+    with open(reading, "rb") as handle:
+        text = handle.read()
+    assert child.wait() == 0 and b"--config" in text

@@ -75,6 +75,7 @@ int main(int argc, char **argv)
 	static const struct argp argp = {options, parse, NULL, doc, children, NULL, NULL};
 	struct es_parent_options given = {.config = DEFAULT_CONFIG};
 
+	es_parent_hold_signals();
 	es_output_watch();
 	es_log_program = "earshot-tls";
 	argp_parse(&argp, argc, argv, 0, NULL, &given);

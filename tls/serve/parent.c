@@ -523,10 +523,9 @@ static void open_windows(struct parent *p)
 		       strerror(-rc));
 }
 
-static int init(struct parent *p, struct es_conf_error *err)
+static sigset_t signals_heard(void)
 {
 	sigset_t signals;
-	int rc = es_confine_memory();
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGHUP);
@@ -534,8 +533,22 @@ static int init(struct parent *p, struct es_conf_error *err)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGUSR1);
 	sigaddset(&signals, SIGCHLD);
-	/* Workers inherit that, and hear nothing but their orders. */
+	return signals;
+}
+
+/* Workers inherit that, and hear nothing but their orders. */
+void es_parent_hold_signals(void)
+{
+	const sigset_t signals = signals_heard();
+
 	sigprocmask(SIG_BLOCK, &signals, NULL);
+}
+
+static int init(struct parent *p, struct es_conf_error *err)
+{
+	const sigset_t signals = signals_heard();
+	int rc = es_confine_memory();
+
 	p->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (rc || p->signals < 0)
 		return rc ? rc : -errno;

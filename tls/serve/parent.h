@@ -15,6 +15,12 @@ struct es_parent_options {
 	const char *user;
 };
 
+/*
+ * es_parent_hold_signals() - those that es_parent_run() hears wait for it: none of them ends the process. The
+ * first thing of all.
+ */
+void es_parent_hold_signals(void);
+
 /* es_parent_run() - until SIGTERM. Returns an exit status. */
 int es_parent_run(const struct es_parent_options *options);
 
