@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The way of a connection through its phases. Each step does what can be done without waiting, and says
- * whether the next one can be done; what is waited for calls run() again.
+ * whether the next one can be done; what is waited for calls es_exchange_run() again.
  *
  * A request moves as bytes, and only before anything was done with it: the head is scanned, the daemon
  * asked, all that was sent acknowledged; then the other node gets the state from before the head's first
@@ -11,12 +11,8 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include "inspector/base/clock.h"
-#include "tls/serve/ask.h"
-#include "tls/serve/exchange.h"
-#include "tls/serve/forward.h"
-#include "tls/serve/handover.h"
+#include "tls/serve/exchange_internal.h"
 #include "tls/serve/refuse.h"
-#include "tls/serve/streams.h"
 
 #define SETTLE_STEP_S 0.002
 /* In all longer than a grace period of the kernel (5 to 20 ms), which some old sockets outlive. */
@@ -25,43 +21,8 @@
 #define SETTLE_MIN_US 10000
 #define SETTLE_MAX_US 300000 /* a client further away than that does not move while an answer is on its way */
 
-enum phase { SHAKES, READS, ASKS, SETTLES, MOVES, SERVES, STREAMS, LEAVES };
-
-/**
- * struct es_exchange
- * @head: of the request that is being read, from its first byte until it is served; @requests: how many were
- * @is_asked: the daemon knows of it, by @ask_id; @question: and is being asked
- * @node: that it is to move to; @settle_until_ns: that long it is waited for acknowledgements; @tries: how
- * often it was given to @node in vain
- * @streams: of HTTP/2, which have requests of their own; NULL: it speaks HTTP/1
- */
-struct es_exchange {
-	struct es_place place; /* the first, so that it leads here */
-	struct es_exchanges *all;
-	struct es_exchange *next, *previous;
-	struct es_serve *serve;
-	struct es_client client;
-	enum phase phase;
-	struct es_http_head *head;
-	uint64_t requests;
-	int is_asked;
-	uint64_t ask_id;
-	struct es_question *question;
-	char node[ES_ASK_NODE_SIZE];
-	unsigned long long settle_until_ns;
-	unsigned int tries;
-	struct es_handing *handing;
-	struct es_forward forward;
-	struct es_streams *streams;
-};
-
 /* Answers of a step. */
 enum step { WAITS, GOES_ON, IS_GONE };
-
-static void count(struct es_exchange *x, enum es_serve_counter which)
-{
-	es_serve_count(x->client.service->counters, which);
-}
 
 /* --- what the daemon is told */
 
@@ -84,7 +45,7 @@ static void tell(struct es_exchange *x, enum es_ask_kind kind)
 
 /* --- ends */
 
-static void end(struct es_exchange *x, int is_reset)
+void es_exchange_end(struct es_exchange *x, int is_reset)
 {
 	es_places_leave(&x->client.service->places, &x->place);
 	tell(x, ES_ASK_DONE);
@@ -112,13 +73,13 @@ static enum step leave(struct es_exchange *x)
 	free(x->head);
 	x->head = NULL;
 	es_client_leave(&x->client);
-	x->phase = LEAVES;
+	x->phase = ES_EXCHANGE_LEAVES;
 	return GOES_ON;
 }
 
 static enum step reset(struct es_exchange *x)
 {
-	end(x, 1);
+	es_exchange_end(x, 1);
 	return IS_GONE;
 }
 
@@ -140,7 +101,7 @@ static enum step forwarded(struct es_exchange *x, enum es_forward_result result)
 		return WAITS;
 	case ES_FORWARD_OVER:
 		tell(x, ES_ASK_DONE);
-		x->phase = READS;
+		x->phase = ES_EXCHANGE_READS;
 		es_client_within(&x->client, ES_SERVE_IDLE_S);
 		return GOES_ON;
 	case ES_FORWARD_LAST:
@@ -159,7 +120,7 @@ static enum step serve(struct es_exchange *x)
 
 	es_asker_listen(x->serve->asker); /* for a drain: where nobody is asked, it would not be heard of */
 	x->head = NULL;
-	x->phase = SERVES;
+	x->phase = ES_EXCHANGE_SERVES;
 	step = forwarded(x, es_forward_begin(&x->forward, head));
 	free(head);
 	return step;
@@ -169,18 +130,16 @@ static enum step serve(struct es_exchange *x)
 
 static enum step stay(struct es_exchange *x, enum es_serve_counter why)
 {
-	count(x, why);
+	es_exchange_count(x, why);
 	es_client_within(&x->client, 0);
 	if (x->streams) {
 		es_streams_stay(x->streams);
-		x->phase = STREAMS;
+		x->phase = ES_EXCHANGE_STREAMS;
 		return GOES_ON;
 	}
 	tell(x, ES_ASK_STAYED);
 	return serve(x);
 }
-
-static void run(struct es_exchange *x);
 
 static void handed(void *ctx, int result)
 {
@@ -188,21 +147,21 @@ static void handed(void *ctx, int result)
 
 	x->handing = NULL;
 	if (!result || es_handing_is_lost(result)) {
-		count(x, result ? ES_SERVE_moves_lost : ES_SERVE_moved);
+		es_exchange_count(x, result ? ES_SERVE_moves_lost : ES_SERVE_moved);
 		tell(x, result ? ES_ASK_DONE : ES_ASK_MOVED);
 		if (x->streams && !result)
 			es_streams_moved(x->streams);
-		end(x, 0);
+		es_exchange_end(x, 0);
 		return;
 	}
 	/* Where it has just come from, its old socket may still be there. */
 	if ((result == -ECONNREFUSED || result == -EAGAIN) && ++x->tries < TRIES) {
-		x->phase = SETTLES;
+		x->phase = ES_EXCHANGE_SETTLES;
 		es_client_within(&x->client, AGAIN_S * (1 << (x->tries - 1)));
 		return;
 	}
 	if (stay(x, ES_SERVE_stayed_refused) != IS_GONE)
-		run(x);
+		es_exchange_run(x);
 }
 
 static enum step move(struct es_exchange *x)
@@ -219,7 +178,7 @@ static enum step move(struct es_exchange *x)
 	if (es_handing_new(x->serve->loop, x->serve->handover, x->client.fd, x->node, pack, (size_t)len, kept,
 			   kept_len, handed, x, &x->handing))
 		return stay(x, ES_SERVE_stayed_refused);
-	x->phase = MOVES;
+	x->phase = ES_EXCHANGE_MOVES;
 	return WAITS;
 }
 
@@ -268,7 +227,7 @@ static enum step leave_for(struct es_exchange *x, const char *node)
 	name_home(x);
 	x->tries = 0;
 	x->settle_until_ns = es_clock_now_ns() + settle_ns(&x->client);
-	x->phase = SETTLES;
+	x->phase = ES_EXCHANGE_SETTLES;
 	return GOES_ON;
 }
 
@@ -281,11 +240,11 @@ static enum step decided(struct es_exchange *x, const struct es_ask_answer *answ
 			return serve(x);
 		return leave_for(x, answer->node);
 	case ES_ASK_REJECT:
-		count(x, ES_SERVE_refused);
+		es_exchange_count(x, ES_SERVE_refused);
 		x->is_asked = 0;
 		return es_client_send(&x->client, body, len) ? reset(x) : leave(x);
 	case ES_ASK_RESET:
-		count(x, ES_SERVE_refused);
+		es_exchange_count(x, ES_SERVE_refused);
 		x->is_asked = 0;
 		return reset(x);
 	default:
@@ -299,7 +258,7 @@ static void answered(void *ctx, const struct es_ask_answer *answer, const uint8_
 
 	x->question = NULL;
 	if ((answer ? decided(x, answer, body, len) : stay(x, ES_SERVE_asked_in_vain)) != IS_GONE)
-		run(x);
+		es_exchange_run(x);
 }
 
 /* A little of that which comes meanwhile is taken: not to watch costs more than to hear. */
@@ -350,15 +309,15 @@ static enum step place(struct es_exchange *x)
 					     request_len(x), &x->ask_id);
 		return serve(x);
 	}
-	count(x, ES_SERVE_asked);
+	es_exchange_count(x, ES_SERVE_asked);
 	x->question = es_question_new(x->serve->asker, &ask, (const char *)es_buffer_front(&c->text),
 				      request_len(x), answered, x, &x->ask_id);
 	if (!x->question) {
-		count(x, ES_SERVE_asked_in_vain);
+		es_exchange_count(x, ES_SERVE_asked_in_vain);
 		return serve(x);
 	}
 	x->is_asked = 1;
-	x->phase = ASKS;
+	x->phase = ES_EXCHANGE_ASKS;
 	es_client_within(c, 0);
 	return waits_for_answer(x);
 }
@@ -376,11 +335,11 @@ static enum step read_over(struct es_exchange *x)
 	int is_head = x->head->method == ES_HTTP_METHOD_HEAD;
 	enum es_http_result result = x->head->result;
 
-	count(x, ES_SERVE_requests);
+	es_exchange_count(x, ES_SERVE_requests);
 	x->requests++;
 	if (result == ES_HTTP_DONE && x->head->method != ES_HTTP_METHOD_CONNECT)
 		return place(x);
-	count(x, ES_SERVE_requests_bad);
+	es_exchange_count(x, ES_SERVE_requests_bad);
 	if (result == ES_HTTP_DONE)
 		return refuse(x, 405, 0);
 	return refuse(x, x->head->truncated ? 431 : 400, is_head);
@@ -414,7 +373,7 @@ static enum step read_head(struct es_exchange *x)
 	if (!x->head && x->requests && (x->serve->is_ending || is_to_go(&x->client)))
 		return leave(x);
 	if (!x->head && es_client_is_used_up(c)) {
-		count(x, ES_SERVE_ktls_ended);
+		es_exchange_count(x, ES_SERVE_ktls_ended);
 		return leave(x);
 	}
 	es_client_watch(c, 1);
@@ -437,14 +396,12 @@ static enum step streamed(struct es_exchange *x, enum es_streams_result result)
 	}
 }
 
-static void changed(void *ctx);
-
 static enum step begin_streams(struct es_exchange *x)
 {
-	if (es_streams_new(&x->client, changed, x, &x->streams))
+	if (es_streams_new(&x->client, x->client.changed, x, &x->streams))
 		return reset(x);
 	es_client_within(&x->client, 0);
-	x->phase = STREAMS;
+	x->phase = ES_EXCHANGE_STREAMS;
 	return GOES_ON;
 }
 
@@ -471,7 +428,7 @@ static enum step shake(struct es_exchange *x)
 	if (c->phase == ES_CLIENT_OPEN && is_http2(c))
 		return begin_streams(x);
 	if (c->phase == ES_CLIENT_OPEN) {
-		x->phase = READS;
+		x->phase = ES_EXCHANGE_READS;
 		es_client_within(c, ES_SERVE_HEAD_S);
 		return GOES_ON;
 	}
@@ -483,7 +440,7 @@ static enum step shake(struct es_exchange *x)
 static enum step left(struct es_exchange *x)
 {
 	if (es_client_is_left(&x->client)) {
-		end(x, 0);
+		es_exchange_end(x, 0);
 		return IS_GONE;
 	}
 	es_client_watch(&x->client, 1);
@@ -495,19 +452,19 @@ static enum step left(struct es_exchange *x)
 static enum step step_of(struct es_exchange *x)
 {
 	switch (x->phase) {
-	case SHAKES:
+	case ES_EXCHANGE_SHAKES:
 		return shake(x);
-	case READS:
+	case ES_EXCHANGE_READS:
 		return read_head(x);
-	case ASKS:
+	case ES_EXCHANGE_ASKS:
 		return waits_for_answer(x);
-	case SETTLES:
+	case ES_EXCHANGE_SETTLES:
 		return settle(x);
-	case SERVES:
+	case ES_EXCHANGE_SERVES:
 		return forwarded(x, es_forward_run(&x->forward));
-	case STREAMS:
+	case ES_EXCHANGE_STREAMS:
 		return streamed(x, es_streams_run(x->streams));
-	case LEAVES:
+	case ES_EXCHANGE_LEAVES:
 		return left(x);
 	default: /* others have the word */
 		return WAITS;
@@ -519,24 +476,29 @@ static enum es_place_kind kind_of(const struct es_exchange *x)
 	int is_known = x->requests || x->client.is_arrived;
 
 	switch (x->phase) {
-	case SHAKES:
+	case ES_EXCHANGE_SHAKES:
 		return ES_PLACE_NEW;
-	case READS:
+	case ES_EXCHANGE_READS:
 		if (!is_known)
 			return ES_PLACE_NEW;
 		return x->requests ? ES_PLACE_IDLE : ES_PLACE_BUSY;
-	case STREAMS:
+	case ES_EXCHANGE_STREAMS:
 		if (!es_streams_has_asked(x->streams))
 			return is_known ? ES_PLACE_BUSY : ES_PLACE_NEW;
 		return es_streams_is_idle(x->streams) ? ES_PLACE_IDLE : ES_PLACE_BUSY;
-	case LEAVES: /* what is left of it is the kernel's */
+	case ES_EXCHANGE_LEAVES: /* what is left of it is the kernel's */
 		return es_client_queued(&x->client) || x->client.is_lingering ? ES_PLACE_BUSY : ES_PLACE_NONE;
 	default:
 		return ES_PLACE_BUSY;
 	}
 }
 
-static void run(struct es_exchange *x)
+static void take_place(struct es_exchange *x)
+{
+	es_places_put(&x->client.service->places, &x->place, kind_of(x));
+}
+
+void es_exchange_run(struct es_exchange *x)
 {
 	enum step step;
 
@@ -545,132 +507,58 @@ static void run(struct es_exchange *x)
 	while (step == GOES_ON);
 	if (step == IS_GONE)
 		return;
-	es_places_put(&x->client.service->places, &x->place, kind_of(x));
+	take_place(x);
 	/* These phases have seen what they send, and wait accordingly. */
-	if (x->phase == MOVES || x->phase == SERVES || x->phase == STREAMS || x->phase == LEAVES)
+	if (x->phase == ES_EXCHANGE_MOVES || x->phase == ES_EXCHANGE_SERVES ||
+	    x->phase == ES_EXCHANGE_STREAMS || x->phase == ES_EXCHANGE_LEAVES)
 		return;
 	/* Said while nothing is forwarded: tickets, an answered key update. */
 	if (es_client_queued(&x->client) && !x->client.is_holding) {
 		if (es_client_flush(&x->client)) {
-			end(x, 1);
+			es_exchange_end(x, 1);
 			return;
 		}
 		es_client_watch(&x->client, !!(x->client.io.events & EV_READ) && ev_is_active(&x->client.io));
 	}
 }
 
-static void changed(void *ctx)
+void es_exchange_expired(struct es_exchange *x)
 {
-	run(ctx);
-}
-
-static void expired(void *ctx)
-{
-	struct es_exchange *x = ctx;
-
 	switch (x->phase) {
-	case SHAKES:
+	case ES_EXCHANGE_SHAKES:
 		if (x->client.phase == ES_CLIENT_SHAKES)
-			count(x, ES_SERVE_handshakes_late);
-		end(x, 1);
+			es_exchange_count(x, ES_SERVE_handshakes_late);
+		es_exchange_end(x, 1);
 		return;
-	case READS:
+	case ES_EXCHANGE_READS:
 		if ((x->head ? refuse(x, 408, 0) : leave(x)) != IS_GONE)
-			run(x);
+			es_exchange_run(x);
 		return;
-	case SETTLES:
-		run(x);
+	case ES_EXCHANGE_SETTLES:
+		es_exchange_run(x);
 		return;
-	case SERVES:
+	case ES_EXCHANGE_SERVES:
 		if (forwarded(x, es_forward_expired(&x->forward)) != IS_GONE)
-			run(x);
+			es_exchange_run(x);
 		return;
-	case STREAMS:
+	case ES_EXCHANGE_STREAMS:
 		if (streamed(x, es_streams_expired(x->streams)) != IS_GONE)
-			run(x);
+			es_exchange_run(x);
 		return;
-	case LEAVES:
+	case ES_EXCHANGE_LEAVES:
 		if (es_client_lingers(&x->client))
-			es_places_put(&x->client.service->places, &x->place, kind_of(x));
+			take_place(x);
 		else
-			end(x, 1);
+			es_exchange_end(x, 1);
 		return;
 	default:
-		end(x, 1);
+		es_exchange_end(x, 1);
 		return;
 	}
 }
 
-static void oust(struct es_place *place)
+void es_exchange_leave(struct es_exchange *x)
 {
-	struct es_exchange *x = (struct es_exchange *)place;
-	int is_new = place->kind == ES_PLACE_NEW;
-
-	count(x, is_new ? ES_SERVE_ousted_new : ES_SERVE_ousted_idle);
-	if (is_new)
-		end(x, 1);
-	else if ((x->streams ? streamed(x, es_streams_end(x->streams)) : leave(x)) != IS_GONE)
-		run(x);
-}
-
-int es_exchange_new(struct es_exchanges *all, struct es_serve *serve_of, struct es_serve_service *service,
-		    int fd, const struct es_flow *flow)
-{
-	struct es_exchange *x = calloc(1, sizeof(*x));
-
-	if (!x) {
-		close(fd);
-		return -ENOMEM;
-	}
-	x->all = all;
-	x->serve = serve_of;
-	x->place.since_ns = es_clock_now_ns();
-	x->place.oust = oust;
-	x->next = all->first;
-	if (x->next)
-		x->next->previous = x;
-	all->first = x;
-	serve_of->clients++;
-	es_client_init(&x->client, serve_of, service, fd, flow);
-	x->client.changed = changed;
-	x->client.expired = expired;
-	x->client.ctx = x;
-	x->forward.client = &x->client;
-	x->forward.changed = changed;
-	x->forward.ctx = x;
-	es_client_within(&x->client, ES_SERVE_HANDSHAKE_S);
-	run(x);
-	return 0;
-}
-
-void es_exchanges_end_idle(struct es_exchanges *all)
-{
-	struct es_exchange *next;
-
-	for (struct es_exchange *x = all->first; x; x = next) {
-		next = x->next;
-		if (x->phase == READS || x->phase == STREAMS)
-			run(x);
-	}
-}
-
-void es_exchanges_drain(struct es_exchanges *all, const struct es_serve_service *service)
-{
-	struct es_exchange *next;
-
-	for (struct es_exchange *x = all->first; x; x = next) {
-		next = x->next;
-		if ((x->phase == STREAMS || x->phase == READS) && x->client.service == service)
-			run(x);
-	}
-}
-
-void es_exchanges_end(struct es_exchanges *all)
-{
-	struct es_exchange *next;
-
-	for (struct es_exchange *x = all->first; x; x = next) {
-		next = x->next;
-		end(x, 1);
-	}
+	if ((x->streams ? streamed(x, es_streams_end(x->streams)) : leave(x)) != IS_GONE)
+		es_exchange_run(x);
 }
