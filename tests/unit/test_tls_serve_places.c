@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * More clients come than a worker may have: whatever happens, the bound holds, and nobody goes too early.
+ * More clients come than a worker may have, or more workers than the first process: whatever happens, the
+ * bound holds, and nobody goes too early.
  */
 #include "cmocka_all.h"
 #include <string.h>
 #include "tls/serve/places.h"
+#include "tls/serve/processes.h"
 #include "tls/serve/settings.h"
 
 #define MOST  8u
@@ -46,6 +48,34 @@ static void test_workers(void **state)
 	assert_int_equal(es_settings_workers(0, 256), 256);
 	assert_int_equal(es_settings_workers(0, 1024), ES_SETTINGS_WORKERS_MAX);
 	assert_int_equal(es_settings_workers(0, -1), 1);
+}
+
+/* Each reload leaves a generation behind: when there is no room for two more, the oldest ones end. */
+static void test_generations(void **state)
+{
+	struct es_process process[8] = {};
+	struct es_process *excess;
+	unsigned int wanted = 4;
+
+	(void)state;
+	assert_null(es_processes_excess(process, 8, 8));
+	for (int i = 0; i < 6; i++)
+		process[i] = (struct es_process){
+			.pid = 10 + i, .is_old = i < 4, .since_ns = 100 - 10ULL * (i / 2)};
+	/* Two places are free; two of the oldest are to go, and they are the later ones here. */
+	for (int i = 0; i < 2; i++) {
+		excess = es_processes_excess(process, 8, wanted);
+		assert_non_null(excess);
+		assert_true(excess == &process[2] || excess == &process[3]);
+		excess->is_ending = 1;
+	}
+	assert_null(es_processes_excess(process, 8, wanted));
+	/* The newest generation stays, whatever is wanted. */
+	for (int i = 0; (excess = es_processes_excess(process, 8, 8)); i++) {
+		assert_true(excess->is_old && i < 2);
+		excess->pid = 0;
+	}
+	assert_true(process[4].pid && process[5].pid);
 }
 
 static void test_share(void **state)
@@ -180,10 +210,15 @@ static void test_anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),	cmocka_unit_test(test_workers),
-		cmocka_unit_test(test_flood),	cmocka_unit_test(test_flood_in_a_moment),
-		cmocka_unit_test(test_idle),	cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_streams), cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_workers),
+		cmocka_unit_test(test_generations),
+		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_flood_in_a_moment),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_streams),
+		cmocka_unit_test(test_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

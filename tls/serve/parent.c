@@ -24,6 +24,7 @@
 #include "tls/serve/confine.h"
 #include "tls/serve/ledger.h"
 #include "tls/serve/parent.h"
+#include "tls/serve/processes.h"
 #include "tls/serve/window.h"
 #include "tls/serve/worker.h"
 
@@ -33,21 +34,6 @@
 #define AGAIN_NS      (1 * NS_PER_S)	/* a worker that lived no longer than this begins only after it */
 #define OLD_NS	      (3600 * NS_PER_S) /* so long a generation before serves whom it has */
 #define END_NS	      (15 * NS_PER_S)	/* longer than a worker takes after ES_ORDER_END */
-
-/**
- * struct process - a worker
- * @pid: 0: none; @is_old: of a generation before
- * @since_ns, @until_ns: when it began; when it gets the next order to end, or is killed (0: never)
- */
-struct process {
-	pid_t pid;
-	unsigned int number;
-	int orders;
-	int is_old;
-	int is_ending;
-	unsigned long long since_ns;
-	unsigned long long until_ns;
-};
 
 /**
  * struct parent
@@ -65,7 +51,7 @@ struct parent {
 	struct es_tls_taken *taken;
 	struct es_peers *peers;
 	struct es_serve_ledger ledger;
-	struct process process[PROCESSES_MAX];
+	struct es_process process[PROCESSES_MAX];
 	unsigned long long again_ns[ES_SETTINGS_WORKERS_MAX];
 	unsigned long long day;
 	unsigned int ktls_has;
@@ -78,7 +64,7 @@ struct parent {
 	char ledger_path[ES_CONF_PATH_SIZE];
 };
 
-static void order(const struct process *process, enum es_order_kind kind, const struct es_tls_keys *keys)
+static void order(const struct es_process *process, enum es_order_kind kind, const struct es_tls_keys *keys)
 {
 	struct es_order message = {.kind = kind};
 
@@ -93,7 +79,7 @@ static void order(const struct process *process, enum es_order_kind kind, const 
 	es_tls_keys_wipe(&message.keys);
 }
 
-static struct process *running(struct parent *p, unsigned int number)
+static struct es_process *running(struct parent *p, unsigned int number)
 {
 	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
 		if (p->process[i].pid && !p->process[i].is_old && p->process[i].number == number)
@@ -136,7 +122,7 @@ __attribute__((noreturn)) static void be_worker(struct parent *p, unsigned int n
 
 static int start(struct parent *p, unsigned int number)
 {
-	struct process *free_one = NULL;
+	struct es_process *free_one = NULL;
 	struct es_ledger_block *counters;
 	int orders[2], rc;
 	pid_t pid;
@@ -161,7 +147,7 @@ static int start(struct parent *p, unsigned int number)
 		be_worker(p, number, orders[1], counters);
 	}
 	close(orders[1]);
-	*free_one = (struct process){
+	*free_one = (struct es_process){
 		.pid = pid, .number = number, .orders = orders[0], .since_ns = es_clock_now_ns()};
 	return 0;
 }
@@ -184,7 +170,7 @@ static void start_missing(struct parent *p)
 }
 
 /* Whatever it is, it is said: a worker that nobody misses may die each night. */
-static void report_end(struct parent *p, const struct process *process, int status)
+static void report_end(struct parent *p, const struct es_process *process, int status)
 {
 	const char *then = process->is_old ? "" : "; another one takes its place";
 
@@ -199,7 +185,7 @@ static void report_end(struct parent *p, const struct process *process, int stat
 	es_serve_ledger_died(&p->ledger);
 }
 
-static void is_gone(struct parent *p, struct process *process, int status)
+static void is_gone(struct parent *p, struct es_process *process, int status)
 {
 	unsigned long long now_ns = es_clock_now_ns();
 
@@ -222,7 +208,7 @@ static void reap(struct parent *p)
 				is_gone(p, &p->process[i], status);
 }
 
-static void end_process(struct process *process)
+static void end_process(struct es_process *process)
 {
 	if (process->is_ending) {
 		kill(process->pid, SIGKILL);
@@ -296,6 +282,26 @@ static void look_for_ktls(struct parent *p)
 	p->has_looked = 1;
 }
 
+/*
+ * There are places for this generation and for the next one, which may come at any moment: otherwise nobody
+ * would accept until one of those before has ended. Their clients get what they have asked for.
+ */
+static void make_room(struct parent *p)
+{
+	struct es_process *process;
+	unsigned int count = 0;
+
+	while ((process = es_processes_excess(p->process, PROCESSES_MAX, 2 * p->settings->most_workers))) {
+		end_process(process);
+		count++;
+	}
+	if (count)
+		es_log(ES_LOG_WARNING,
+		       "%u workers of generations before end now, for want of room: too many reloads in an "
+		       "hour",
+		       count);
+}
+
 /* Other settings and sockets from now on; those before are freed. */
 static void use(struct parent *p, struct es_settings *settings, const struct es_listeners *listeners,
 		const struct es_identity *identity)
@@ -303,7 +309,7 @@ static void use(struct parent *p, struct es_settings *settings, const struct es_
 	unsigned long long now_ns = es_clock_now_ns();
 
 	for (unsigned int i = 0; i < PROCESSES_MAX; i++) {
-		struct process *each = &p->process[i];
+		struct es_process *each = &p->process[i];
 
 		if (!each->pid || each->is_old)
 			continue;
@@ -317,6 +323,7 @@ static void use(struct parent *p, struct es_settings *settings, const struct es_
 	p->listeners = *listeners;
 	p->identity = *identity;
 	p->day = es_settings_day();
+	make_room(p);
 	look_for_ktls(p);
 	memset(p->again_ns, 0, sizeof(p->again_ns));
 }
