@@ -8,6 +8,7 @@
 #include <libmnl/libmnl.h>
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include "inspector/machine/sock_diag.h"
 #include "kmod/core/load.h"
@@ -159,6 +160,7 @@ static int on_listener(const struct nlmsghdr *nlh, void *data)
 		l.address = address_of(msg->idiag_family, msg->id.idiag_src);
 	l.port = es_ntohs(msg->id.idiag_sport);
 	l.waiting = msg->idiag_rqueue;
+	l.interface = msg->id.idiag_if;
 	l.backlog = msg->idiag_wqueue;
 	mnl_attr_for_each(attr, nlh, sizeof(*msg))
 	{
@@ -187,7 +189,11 @@ int es_sock_diag_takes(const struct es_sock_diag_listener *l, const struct es_ad
 		       unsigned int port)
 {
 	int speaks = es_addr_is_v4(address) ? !(l->is_v6 && l->is_v6only) : l->is_v6;
+	char name[IF_NAMESIZE];
 
+	/* As earshot-tls does with one whose queue it is about to empty. */
+	if (l->interface && !if_indextoname(l->interface, name))
+		return 0;
 	return l->port == port && speaks && (is_any(&l->address) || es_addr_equal(&l->address, address));
 }
 

@@ -42,6 +42,7 @@ int es_sock_diag_end(const struct es_sock_diag_id *id);
  * struct es_sock_diag_listener - a socket that listens, of IPv4 or IPv6
  * @cookie: the kernel's number for it
  * @address: all zero: any; @waiting: connections that wait to be accepted, of at most @backlog
+ * @interface: to which it is bound, 0: to none
  * @is_mptcp: it is the first subflow of a socket of MPTCP, which accepts from this one's queue
  */
 struct es_sock_diag_listener {
@@ -50,6 +51,7 @@ struct es_sock_diag_listener {
 	unsigned int port;
 	unsigned int backlog;
 	unsigned int waiting;
+	unsigned int interface;
 	int is_v6;
 	int is_v6only;
 	int is_mptcp;

@@ -499,6 +499,56 @@ def test_arrivals_at_a_stop(lab, how):
                 Reader(secured).response(f"/len/{number}")
 
 
+def answered(lab, how, sock, number):
+    secured = secure.Secure(lab, how, sock=sock)
+    secured.sendall(raw.head(f"/len/{number}"))
+    Reader(secured).response(f"/len/{number}")
+
+
+def listening(lab, node):
+    return lab.node(node).exec(["ss", "-Hltn", f"sport = :{tls.PORT}"]).stdout
+
+
+def test_nobody_arrives_at_sockets_that_will_be_closed(lab, how):
+    """From the moment at which earshot-tls is told to end, others take who comes: while its workers, which stand still here, have their sockets."""
+    ports = raw.ports(lab, "n1", 21000, "https")
+    with contextlib.ExitStack() as stack:
+        frozen = cluster.workers(lab, "n1")
+        stack.callback(start_again, lab)
+        for pid in frozen:
+            stack.callback(os.kill, pid, signal.SIGCONT)
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(lab.pid("n1", tls.NAME), signal.SIGTERM)
+        wait_for(lambda: "%" in listening(lab, "n1"), "they are bound to no interface that there is", 5, lambda: listening(lab, "n1"))
+        for number in range(5):
+            answered(lab, how, stack.enter_context(raw.connect(lab.client, (lab.net.vip, tls.PORT), port=next(ports), timeout=10)), number)
+
+
+def waiting(lab):
+    """Connections that nobody has accepted yet."""
+    return sum(int(row.split()[1]) for node in ALL for row in listening(lab, node).splitlines())
+
+
+def test_fewer_workers(lab, how):
+    """A reload takes a worker away, in whose queue some wait: it accepts them before it closes it."""
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(raw.connect(lab.client, (lab.net.vip, tls.PORT), timeout=20)) for _ in range(16)]
+        change = stack.enter_context(cluster.changed(lab))
+        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(len(socks)))
+        frozen = [pid for node in ALL for pid in cluster.workers(lab, node)]
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            results = [pool.submit(answered, lab, how, sock, number) for number, sock in enumerate(socks)]
+            wait_for(lambda: waiting(lab) >= len(socks), "all in the queues", 10, lambda: waiting(lab))  # and checks of the servers
+            change("workers = 2", "workers = 1")
+        finally:
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
+        for result in results:
+            result.result()
+
+
 def test_forbidden(lab):
     """A worker cannot do what serving does not need: its own filter says so."""
     for pid in cluster.workers(lab, "n2"):

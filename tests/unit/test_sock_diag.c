@@ -6,6 +6,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -248,6 +249,26 @@ static void test_takes(void **state)
 	}
 }
 
+/* One that is bound to an interface that there is not takes nobody, though it listens. */
+static void test_takes_nobody(void **state)
+{
+	const int interface = INT_MAX;
+
+	(void)state;
+	EACH_WAY
+	{
+		struct link l = link_make(way);
+		struct listening found = {.port = l.port};
+
+		assert_return_code(
+			setsockopt(l.listener, SOL_SOCKET, SO_BINDTOIFINDEX, &interface, sizeof(interface)),
+			errno);
+		assert_int_equal(es_sock_diag_listeners(on_listener, &found), 0);
+		assert_int_equal(found.takes[0] + found.takes[1], 0);
+		link_end(&l);
+	}
+}
+
 /* A socket that listens on one address takes nothing that is for another. */
 static void test_takes_its_address(void **state)
 {
@@ -279,9 +300,13 @@ static void test_has_address(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_walk_and_end), cmocka_unit_test(test_is_waiting),
-		cmocka_unit_test(test_takes),	     cmocka_unit_test(test_takes_its_address),
-		cmocka_unit_test(test_has_address),  cmocka_unit_test(test_unacked),
+		cmocka_unit_test(test_walk_and_end),
+		cmocka_unit_test(test_is_waiting),
+		cmocka_unit_test(test_takes),
+		cmocka_unit_test(test_takes_nobody),
+		cmocka_unit_test(test_takes_its_address),
+		cmocka_unit_test(test_has_address),
+		cmocka_unit_test(test_unacked),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);

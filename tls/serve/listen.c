@@ -4,6 +4,7 @@
  * are bound whether the address is there or not, since Pacemaker may bring it later.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,11 +96,29 @@ int es_listeners_new(const struct es_settings *settings, const struct es_listene
 	return 0;
 }
 
+/*
+ * Whoever is in the queue of a socket that is closed gets a RST, so nobody may come there any more when its
+ * last owner looks for the last time: it is bound to an interface that there never is. Linux before 5.7 wants
+ * a capability for that, which we have not: there, one that comes at the wrong moment is refused.
+ */
+static const int no_interface = INT_MAX;
+
+int es_listener_is_over(int fd)
+{
+	int interface = 0;
+	socklen_t len = sizeof(interface);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &interface, &len) && interface == no_interface;
+}
+
 void es_listeners_fini(struct es_listeners *l, const struct es_listeners *kept)
 {
 	for (unsigned int i = 0; i < l->count; i++)
-		if (find(kept, &l->listener[i]) < 0)
+		if (find(kept, &l->listener[i]) < 0) {
+			setsockopt(l->listener[i].fd, SOL_SOCKET, SO_BINDTOIFINDEX, &no_interface,
+				   sizeof(no_interface));
 			close(l->listener[i].fd);
+		}
 	free(l->listener);
 	*l = (struct es_listeners){};
 }

@@ -30,7 +30,13 @@ struct es_listeners {
 int es_listeners_new(const struct es_settings *settings, const struct es_listeners *have,
 		     struct es_listeners *ret_listeners, struct es_conf_error *err);
 
-/* es_listeners_fini() - close those that are not in @kept, which may be NULL */
+/**
+ * es_listeners_fini() - close those that are not in @kept, which may be NULL
+ * Workers have them, too: nobody finds those any more, and a worker can accept whoever has come before.
+ */
 void es_listeners_fini(struct es_listeners *listeners, const struct es_listeners *kept);
+
+/* es_listener_is_over() - was @fd closed in that way, so that nobody else accepts who is in its queue? */
+int es_listener_is_over(int fd);
 
 #endif

@@ -417,7 +417,7 @@ static void print_counters(const struct parent *p)
 static void end_all(struct parent *p)
 {
 	p->is_ending = 1;
-	/* First, so that nobody can arrive at a socket that its worker has closed. */
+	/* First, so that nobody can arrive at a socket that its worker has closed, or is about to close. */
 	es_listeners_fini(&p->listeners, NULL);
 	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
 		if (p->process[i].pid && !p->process[i].is_ending)

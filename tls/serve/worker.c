@@ -95,7 +95,8 @@ static int accept_one(struct gate *gate)
 	int fd;
 
 	/* Those that are in the queue when it ends have nowhere else to go. */
-	if (!w->serve.is_ending && !es_places_may_come(&gate->service->places, es_clock_now_ns())) {
+	if (!w->serve.is_ending && !w->is_draining &&
+	    !es_places_may_come(&gate->service->places, es_clock_now_ns())) {
 		fill(w, gate->service);
 		return 0;
 	}
@@ -156,8 +157,9 @@ static void close_gates(struct worker *w)
 	for (; w->gate_count; w->gate_count--) {
 		struct gate *gate = &w->gate[w->gate_count - 1];
 
-		while (!w->is_draining && accept_one(gate))
-			;
+		if (!w->is_draining || es_listener_is_over(gate->io.fd))
+			while (accept_one(gate))
+				;
 		close(gate->io.fd);
 	}
 }
