@@ -115,14 +115,18 @@ int es_cluster_set_tenure(struct es_cluster *cluster, const struct es_tenure *te
 
 /* Until when it is left alone. */
 static unsigned long long es_health_until_ns(const struct es_health *health, unsigned int node,
-					     unsigned int family)
+					     unsigned int service, unsigned int family)
 {
-	unsigned long long all_ns =
+	unsigned long long until_ns =
 		atomic_load_explicit(&health->suspended_until_ns[node], memory_order_acquire);
 	unsigned long long of_family_ns =
 		atomic_load_explicit(&health->unheard_until_ns[family][node], memory_order_acquire);
+	unsigned long long of_service_ns =
+		atomic_load_explicit(&health->unserved_until_ns[service][family][node], memory_order_acquire);
 
-	return all_ns > of_family_ns ? all_ns : of_family_ns;
+	if (of_family_ns > until_ns)
+		until_ns = of_family_ns;
+	return of_service_ns > until_ns ? of_service_ns : until_ns;
 }
 
 /* Is it in that state, if it were not left alone? */
@@ -134,39 +138,46 @@ static int es_cluster_may_be_in_state(const struct es_cluster *cluster, const st
 }
 
 static int es_cluster_is_in_state(const struct es_cluster *cluster, const struct es_health *health,
-				  unsigned int node, unsigned int family, enum es_node_state state,
-				  unsigned long long now_ns)
+				  unsigned int node, unsigned int service, unsigned int family,
+				  enum es_node_state state, unsigned long long now_ns)
 {
 	return es_cluster_may_be_in_state(cluster, health, node, state, now_ns) &&
-	       es_health_until_ns(health, node, family) <= now_ns;
+	       es_health_until_ns(health, node, service, family) <= now_ns;
 }
 
 int es_cluster_is_target(const struct es_cluster *cluster, const struct es_health *health, unsigned int node,
 			 unsigned long long now_ns)
 {
-	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
-		if (!es_cluster_is_target_of(cluster, health, node, family, now_ns))
+	unsigned int i = 0;
+
+	do
+		if (!es_cluster_is_target_of(cluster, health, node, i / ES_CONF_FAMILIES,
+					     i % ES_CONF_FAMILIES, now_ns))
 			return 0;
+	while (++i < cluster->conf->service_count * ES_CONF_FAMILIES);
 	return 1;
 }
 
 int es_cluster_is_target_of(const struct es_cluster *cluster, const struct es_health *health,
-			    unsigned int node, unsigned int family, unsigned long long now_ns)
+			    unsigned int node, unsigned int service, unsigned int family,
+			    unsigned long long now_ns)
 {
-	return es_cluster_is_in_state(cluster, health, node, family, ES_NODE_UP, now_ns) &&
+	return es_cluster_is_in_state(cluster, health, node, service, family, ES_NODE_UP, now_ns) &&
 	       cluster->weight[node] > 0;
 }
 
 int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_health *health,
-			      unsigned int node, unsigned int family, unsigned long long now_ns)
+			      unsigned int node, unsigned int service, unsigned int family,
+			      unsigned long long now_ns)
 {
-	return es_cluster_is_in_state(cluster, health, node, family, ES_NODE_DRAINING, now_ns) ||
-	       (es_cluster_is_in_state(cluster, health, node, family, ES_NODE_UP, now_ns) &&
+	return es_cluster_is_in_state(cluster, health, node, service, family, ES_NODE_DRAINING, now_ns) ||
+	       (es_cluster_is_in_state(cluster, health, node, service, family, ES_NODE_UP, now_ns) &&
 		!cluster->weight[node]);
 }
 
 int es_cluster_first_suspended(const struct es_cluster *cluster, const struct es_health *health,
-			       unsigned int family, struct es_node_set but, unsigned long long now_ns)
+			       unsigned int service, unsigned int family, struct es_node_set but,
+			       unsigned long long now_ns)
 {
 	static const enum es_node_state states[] = {ES_NODE_UP, ES_NODE_DRAINING};
 	unsigned long long first_ns = 0;
@@ -174,7 +185,7 @@ int es_cluster_first_suspended(const struct es_cluster *cluster, const struct es
 
 	for (size_t s = 0; s < sizeof(states) / sizeof(states[0]) && first < 0; s++) {
 		for (unsigned int i = 0; i < cluster->conf->node_count; i++) {
-			unsigned long long until_ns = es_health_until_ns(health, i, family);
+			unsigned long long until_ns = es_health_until_ns(health, i, service, family);
 
 			if (es_node_set_has(but, i) || !cluster->weight[i] ||
 			    !es_cluster_may_be_in_state(cluster, health, i, states[s], now_ns) ||
@@ -199,6 +210,22 @@ void es_health_suspend_for(struct es_health *health, unsigned int node, unsigned
 	if (node < ES_NODES_MAX)
 		atomic_store_explicit(&health->unheard_until_ns[family][node], until_ns,
 				      memory_order_release);
+}
+
+void es_health_suspend_service(struct es_health *health, unsigned int node, unsigned int service,
+			       unsigned int family, unsigned long long until_ns)
+{
+	if (node < ES_NODES_MAX && service < ES_CONF_SERVICES_MAX)
+		atomic_store_explicit(&health->unserved_until_ns[service][family][node], until_ns,
+				      memory_order_release);
+}
+
+void es_health_renumber(struct es_health *health)
+{
+	for (unsigned int node = 0; node < ES_NODES_MAX; node++)
+		for (unsigned int i = 0; i < ES_CONF_SERVICES_MAX * ES_CONF_FAMILIES; i++)
+			es_health_suspend_service(health, node, i / ES_CONF_FAMILIES, i % ES_CONF_FAMILIES,
+						  0);
 }
 
 void es_health_set_mistimed(struct es_health *health, unsigned int node, unsigned long long until_ns)

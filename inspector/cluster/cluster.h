@@ -22,8 +22,10 @@
  * es_node_state
  * A node that answered NACK or is unreachable is left alone for a while, if there are others; it still
  * inspects.
- * @unheard_until_ns: until when it is none for clients of IPv4, of IPv6: nothing listened there for a
- * service's address of theirs. The other family's lose nothing by that.
+ * @unheard_until_ns: until when it is none for clients of IPv4, of IPv6: a message about one of them did not
+ * arrive there. The other family's lose nothing by that.
+ * @unserved_until_ns: likewise for one service alone: nothing listened there for its address of that family.
+ * A node that serves one of its services no more is asked for the others as before.
  * @mistimed_until_ns: until when its clock is too far from this node's for it to take anything, be there
  * others or not
  * @unsure_until_ns: some node has refused for want of a lease
@@ -37,6 +39,7 @@
 struct es_health {
 	_Atomic unsigned long long suspended_until_ns[ES_NODES_MAX];
 	_Atomic unsigned long long unheard_until_ns[ES_CONF_FAMILIES][ES_NODES_MAX];
+	_Atomic unsigned long long unserved_until_ns[ES_CONF_SERVICES_MAX][ES_CONF_FAMILIES][ES_NODES_MAX];
 	_Atomic unsigned long long mistimed_until_ns[ES_NODES_MAX];
 	_Atomic unsigned long long unsure_until_ns;
 	_Atomic unsigned long long lost_ns[ES_NODES_MAX];
@@ -140,18 +143,21 @@ static inline int es_cluster_has_doubts(const struct es_cluster *cluster, __u64 
 	return !cluster->tenure || es_cluster_since_ms(cluster, hash) >= cluster->tenure->doubts_ms;
 }
 
-/* May @node be given requests now, whoever sent them: on the ring, up and not suspended? */
+/* May @node be given requests now, of whatever service, whoever sent them: on the ring, up and not suspended?
+ */
 int es_cluster_is_target(const struct es_cluster *cluster, const struct es_health *health, unsigned int node,
 			 unsigned long long now_ns);
 
-/* May it be given those of clients of @family, as es_conf_service_of() has it? */
+/* May it be given those of @service from clients of @family, as es_conf_service_of() has it? */
 int es_cluster_is_target_of(const struct es_cluster *cluster, const struct es_health *health,
-			    unsigned int node, unsigned int family, unsigned long long now_ns);
+			    unsigned int node, unsigned int service, unsigned int family,
+			    unsigned long long now_ns);
 
 /* May it be given what no other node wants of theirs? A node that drains, or has weight 0, and has not just
  * refused something. */
 int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_health *health,
-			      unsigned int node, unsigned int family, unsigned long long now_ns);
+			      unsigned int node, unsigned int service, unsigned int family,
+			      unsigned long long now_ns);
 
 /**
  * es_cluster_first_suspended() - the node that was left alone first of those that may serve when no other
@@ -160,13 +166,21 @@ int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_
  * one of @but. Returns -1 if there is none.
  */
 int es_cluster_first_suspended(const struct es_cluster *cluster, const struct es_health *health,
-			       unsigned int family, struct es_node_set but, unsigned long long now_ns);
+			       unsigned int service, unsigned int family, struct es_node_set but,
+			       unsigned long long now_ns);
 
 void es_health_suspend(struct es_health *health, unsigned int node, unsigned long long until_ns);
 
 /* es_health_suspend_for() - for clients of @family alone */
 void es_health_suspend_for(struct es_health *health, unsigned int node, unsigned int family,
 			   unsigned long long until_ns);
+
+/* es_health_suspend_service() - for clients of @family of that service alone */
+void es_health_suspend_service(struct es_health *health, unsigned int node, unsigned int service,
+			       unsigned int family, unsigned long long until_ns);
+
+/* es_health_renumber() - services have other numbers: no node is left alone for a service any more */
+void es_health_renumber(struct es_health *health);
 
 void es_health_set_mistimed(struct es_health *health, unsigned int node, unsigned long long until_ns);
 

@@ -264,6 +264,7 @@ static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_
 	es_datapath_responses(d->datapath, es_observed_response, d->observed);
 	es_askers_responses(d->askers, es_observed_response, d->observed);
 	es_daemon_next_commit(d, &next);
+	es_health_renumber(&d->health);
 	es_keys_wipe(&next.keys);
 	es_daemon_share_sockets(d);
 	es_daemon_plugins_watch(d);

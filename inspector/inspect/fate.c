@@ -113,8 +113,8 @@ int es_inspect_fate_target(struct es_inspector *in, unsigned int service,
 	if (!es_unheard_is_own(c, now_ms))
 		return es_fate_elsewhere(in, service, c, request, target);
 	if (!es_conf_service_is_on(&in->cluster->conf->services[service], self) ||
-	    !es_cluster_is_target_of(in->cluster, in->params->health, self, !es_addr_is_v4(request->client),
-				     in->now_ns))
+	    !es_cluster_is_target_of(in->cluster, in->params->health, self, service,
+				     !es_addr_is_v4(request->client), in->now_ns))
 		return target;
 	es_inspect_count(in, ES_WORKER_own_affair);
 	return (int)self;

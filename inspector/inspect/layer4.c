@@ -44,7 +44,8 @@ int es_inspect_layer4_route(struct es_inspector *in, unsigned int service, struc
 			continue;
 		es_node_set_add(&request->avoid, i);
 		is_left |= es_conf_service_is_on(&in->cluster->conf->services[service], i) &&
-			   es_cluster_is_target_of(in->cluster, in->params->health, i, family, in->now_ns);
+			   es_cluster_is_target_of(in->cluster, in->params->health, i, service, family,
+						   in->now_ns);
 	}
 	target = es_route_layer4(&in->router, service, request, in->now_ns, NULL);
 	if (target >= 0 || !is_left)

@@ -7,7 +7,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
 
-/* For how long a node that has refused a request gets no others. */
+/* For how long a node that has refused a request gets no others: of its service, or none at all. */
 #define ES_SUSPEND_NS 1000000000ULL
 
 /* After so many attempts, a node that asks for another one does not get it. */
@@ -118,7 +118,11 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 			es_inspect_count(in, ES_WORKER_nacks);
 			es_tally_handed(in->tally, order->service, node, ES_TALLY_refused);
 		}
-		if (reason == ES_NACK_NO_LISTENER || !reason)
+		if (reason == ES_NACK_NO_LISTENER)
+			es_health_suspend_service(in->params->health, node, order->service,
+						  !es_addr_is_v4(&packet->flow.client),
+						  in->now_ns + ES_SUSPEND_NS);
+		else if (!reason)
 			es_health_suspend_for(in->params->health, node, !es_addr_is_v4(&packet->flow.client),
 					      in->now_ns + ES_SUSPEND_NS);
 		else if (reason != ES_NACK_VANISHED)

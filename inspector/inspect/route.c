@@ -128,8 +128,10 @@ static void es_router_look(struct es_router *router, unsigned int service, unsig
 			node->weight *= share;
 			node->withheld = 1 - share;
 		}
-		node->is_target = es_cluster_is_target_of(cluster, router->health, i, family, now_ns);
-		node->is_draining = es_cluster_is_last_resort(cluster, router->health, i, family, now_ns);
+		node->is_target =
+			es_cluster_is_target_of(cluster, router->health, i, service, family, now_ns);
+		node->is_draining =
+			es_cluster_is_last_resort(cluster, router->health, i, service, family, now_ns);
 		if (node->is_target && es_health_is_drained(router->health, i, service)) {
 			node->is_target = 0;
 			node->is_draining = 1;
@@ -182,8 +184,9 @@ static void es_explain_rank(const struct es_conf_service *service, const struct 
  * If no node is left for a first request, it is not refused, but given to one that has refused something, or
  * was not reached, a moment ago; to each of those once.
  */
-static void es_router_spare(struct es_router *router, const struct es_request_view *request,
-			    unsigned int family, struct es_node_set barred, unsigned long long now_ns)
+static void es_router_spare(struct es_router *router, unsigned int service,
+			    const struct es_request_view *request, unsigned int family,
+			    struct es_node_set barred, unsigned long long now_ns)
 {
 	const struct es_cluster *cluster = router->cluster;
 	unsigned int count = cluster->conf->node_count;
@@ -198,7 +201,7 @@ static void es_router_spare(struct es_router *router, const struct es_request_vi
 		return;
 	if (request->attempts)
 		es_node_set_add(&but, request->before);
-	node = es_cluster_first_suspended(cluster, router->health, family, but, now_ns);
+	node = es_cluster_first_suspended(cluster, router->health, service, family, but, now_ns);
 	if (node >= 0)
 		router->node[node].is_target = 1;
 }
@@ -215,7 +218,7 @@ static void es_router_view(struct es_router *router, unsigned int service,
 		if (es_node_set_has(barred, i))
 			router->node[i].is_target = router->node[i].is_draining = 0;
 	es_router_rank(router, &router->cluster->conf->services[service]);
-	es_router_spare(router, request, family, barred, now_ns);
+	es_router_spare(router, service, request, family, barred, now_ns);
 	*ret_view = (struct es_cluster_view){
 		.self = router->cluster->self,
 		.count = router->cluster->conf->node_count,

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cluster.membership import settled
+from cluster.membership import serving, settled
 from earshotlab import Lab, wait_for
 from tree import module
 from web import raw
@@ -102,6 +102,7 @@ def known_to(lab, node):
 def test_active_and_passive(lab):
     """n3 inspects its share and serves nothing of it, until neither n1 nor n2 can; and gives all back when one of them can again."""
     wait_for(lambda: is_served_by(lab, ["n1", "n2"]), "the first choice", 30, lambda: served(lab))
+    serving(lab)  # n2 may have refused what it was given before its greeter listened: for a second n3 would not ask it
     web, mail = served(lab, 60)
     assert set(web) == set(mail) == {"n1", "n2"}, (web, mail)
     assert lab.counters("n3")["layer4_queued"] > 0  # it had connections to give away
@@ -128,6 +129,16 @@ def test_active_and_passive(lab):
     wait_for(lambda: is_served_by(lab, ["n3"]), "n3, while n1 drains", 30, lambda: served(lab))
     lab.node("n1").exec(["earshot", "undrain", "n1"])
     wait_for(lambda: is_served_by(lab, ["n1"]), "n1 again", 30, lambda: served(lab))
+
+
+def test_one_service_of_a_node(lab):
+    """Nobody passes a node over since it refuses what is for another of its services, so that n3 would serve though n2 can."""
+    wait_for(lambda: is_served_by(lab, ["n1", "n2"]), "the first choice", 30, lambda: served(lab))
+    mute(lab, "n2")
+    wait_for(lambda: {talk(lab) for _ in range(20)} == {"n1"}, "mail of n1", 30)
+    lab.node("n1").stop("nginx")
+    asked = collections.Counter((talk(lab), ask(lab)[0]) for _ in range(60))
+    assert set(asked) == {("n1", "n2")}, (asked, known_to(lab, "n3"))
 
 
 def test_page(lab):

@@ -16,6 +16,7 @@ static struct es_conf *conf_new(void)
 	assert_non_null(conf);
 	conf->cluster.virtual_nodes = 63;
 	conf->node_count = NODES;
+	conf->service_count = 2;
 	for (unsigned int i = 0; i < NODES; i++) {
 		conf->nodes[i].address = es_addr_from_v4(htonl(10u << 24 | 78u << 16 | (i + 1)));
 		conf->nodes[i].weight = 100;
@@ -237,6 +238,34 @@ static void test_flags_and_ids_are_apart(void **state)
 	}
 }
 
+/* A server that does not listen says nothing about the node's others. */
+static void leave_one_service(const struct es_cluster *c)
+{
+	struct es_node_set none = {};
+	struct es_health health = {};
+
+	for (unsigned int service = 0; service < 2; service++) {
+		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
+			es_health_suspend_service(&health, 0, service, family, 6);
+			assert_false(es_cluster_is_target_of(c, &health, 0, service, family, 5));
+			assert_true(es_cluster_is_target_of(c, &health, 0, service, family, 6));
+			assert_true(es_cluster_is_target_of(c, &health, 0, service, !family, 5));
+			assert_true(es_cluster_is_target_of(c, &health, 0, !service, family, 5));
+			assert_true(es_cluster_is_target_of(c, &health, 1, service, family, 5));
+			assert_false(es_cluster_is_target(c, &health, 0, 5)); /* of whatever service */
+			/* If none is left, the one that was left alone first, or not at all, comes first. */
+			assert_int_equal(es_cluster_first_suspended(c, &health, service, family, none, 5), 1);
+			assert_int_equal(es_cluster_first_suspended(c, &health, !service, family, none, 5),
+					 0);
+			es_health_renumber(&health);
+			assert_true(es_cluster_is_target(c, &health, 0, 5));
+		}
+	}
+	es_health_suspend_service(&health, 0, ES_CONF_SERVICES_MAX, 0, 6); /* a number from the network */
+	es_health_suspend_service(&health, ES_NODES_MAX, 0, 0, 6);
+	assert_true(es_cluster_is_target(c, &health, 0, 5));
+}
+
 static void test_is_target(void **state)
 {
 	static const unsigned int weights[] = {100, 100, 0};
@@ -267,29 +296,30 @@ static void test_is_target(void **state)
 		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
 			es_health_suspend_for(&health, node, family, 6);
 			assert_false(es_cluster_is_target(c, &health, node, 5));
-			assert_false(es_cluster_is_target_of(c, &health, node, family, 5));
-			assert_true(es_cluster_is_target_of(c, &health, node, !family, 5));
-			assert_true(es_cluster_is_target_of(c, &health, node, family, 6));
+			assert_false(es_cluster_is_target_of(c, &health, node, 1, family, 5));
+			assert_true(es_cluster_is_target_of(c, &health, node, 1, !family, 5));
+			assert_true(es_cluster_is_target_of(c, &health, node, 1, family, 6));
 			es_health_set_state(&health, node, ES_NODE_DRAINING);
-			assert_false(es_cluster_is_last_resort(c, &health, node, family, 5));
-			assert_true(es_cluster_is_last_resort(c, &health, node, !family, 5));
+			assert_false(es_cluster_is_last_resort(c, &health, node, 1, family, 5));
+			assert_true(es_cluster_is_last_resort(c, &health, node, 1, !family, 5));
 			es_health_set_state(&health, node, ES_NODE_UP);
 			es_health_suspend_for(&health, node, family, 0);
 		}
 	}
+	leave_one_service(c);
 	/* One of weight 0 serves when nobody else does, be it up or draining, as long as it can. */
 	for (enum es_node_state s = ES_NODE_UP; s <= ES_NODE_ABSENT; s++) {
 		es_health_set_state(&health, 2, s);
 		assert_false(es_cluster_is_target(c, &health, 2, 5));
-		assert_int_equal(es_cluster_is_last_resort(c, &health, 2, 0, 5),
+		assert_int_equal(es_cluster_is_last_resort(c, &health, 2, 0, 0, 5),
 				 s == ES_NODE_UP || s == ES_NODE_DRAINING);
 		es_health_set_state(&health, 0, s);
-		assert_int_equal(es_cluster_is_last_resort(c, &health, 0, 0, 5), s == ES_NODE_DRAINING);
+		assert_int_equal(es_cluster_is_last_resort(c, &health, 0, 0, 0, 5), s == ES_NODE_DRAINING);
 	}
 	es_health_set_state(&health, 2, ES_NODE_UP);
 	es_health_suspend(&health, 2, 6);
-	assert_false(es_cluster_is_last_resort(c, &health, 2, 0, 5));
-	assert_true(es_cluster_is_last_resort(c, &health, 2, 0, 6));
+	assert_false(es_cluster_is_last_resort(c, &health, 2, 0, 0, 5));
+	assert_true(es_cluster_is_last_resort(c, &health, 2, 0, 0, 6));
 	es_cluster_free(&c);
 	es_conf_free(&conf);
 }

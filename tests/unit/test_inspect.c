@@ -297,8 +297,8 @@ static void test_unreachable_and_tried(void **state)
 	assert_int_equal(request(number), -1);
 	assert_int_equal(told(&m), -1);
 	assert_int_equal(COUNT(no_target), 1); /* no other one */
-	assert_false(es_cluster_is_target_of(cluster, &health, 2, (unsigned int)clients_are_v6, in.now_ns));
-	assert_true(es_cluster_is_target_of(cluster, &health, 2, !clients_are_v6, in.now_ns));
+	assert_false(es_cluster_is_target_of(cluster, &health, 2, 0, !!clients_are_v6, in.now_ns));
+	assert_true(es_cluster_is_target_of(cluster, &health, 2, 0, !clients_are_v6, in.now_ns));
 	es_health_set_state(&health, 1, ES_NODE_UP);
 	es_health_suspend(&health, 1, in.now_ns + 1);
 	assert_int_equal(request(flow_find(number + 1, 1)), 1);

@@ -112,6 +112,14 @@ static void test_refused(void **state)
 	assert_int_equal(nodes, 6);
 	assert_int_equal(sent_to(&m), -1);
 	assert_int_equal(COUNT(no_target), 1);
+	/* They have refused this service; their others they may serve. */
+	for (unsigned int node = 1; node < NODES; node++) {
+		unsigned int family = (unsigned int)clients_are_v6;
+
+		assert_false(es_cluster_is_target_of(cluster, &health, node, 0, family, in.now_ns));
+		assert_true(es_cluster_is_target_of(cluster, &health, node, 0, !family, in.now_ns));
+		assert_true(es_cluster_is_target_of(cluster, &health, node, 1, family, in.now_ns));
+	}
 	later(10000);
 	assert_int_equal(sent_to(&m), -1);
 }

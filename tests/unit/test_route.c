@@ -158,6 +158,13 @@ static void test_backup(void **state)
 		es_health_set_state(&health, 0, ES_NODE_DOWN);
 		for (unsigned int i = 0; i < 40; i++)
 			assert_int_equal(route(router, "/a", (__u64)i << 58, 0), 1);
+		/* It is still there if it has refused what was for another service. */
+		es_health_suspend_service(&health, 1, 1, 0, 60);
+		for (unsigned int i = 0; i < 40; i++)
+			assert_int_equal(route(router, "/a", (__u64)i << 58, 0), 1);
+		es_health_suspend_service(&health, 1, 0, 0, 60);
+		assert_in_range(route(router, "/a", 1, 0), 2, 3);
+		es_health_suspend_service(&health, 1, 0, 0, 0);
 		/* None is, in whatever way. */
 		es_health_set_state(&health, 1, ES_NODE_DRAINING);
 		for (unsigned int i = 0; i < 40; i++) {
