@@ -361,8 +361,8 @@ static __always_inline void es_plan_public(const struct es_view *v, const struct
 /*
  * es_plan_makes() - may a socket be made, now that ES_SETTLED_MAKE has said @s?
  * With the module, a socket that was to be made may be tried again: a firewall may have dropped its packet,
- * and the stack makes no second one. With hands, an earlier process of this node may have made it without
- * anybody's having heard of it.
+ * and the stack makes no second one. With hands, the process may have stood still in the middle, and go on
+ * with making it.
  */
 static __always_inline int es_plan_makes(enum es_plan_way way, const struct es_settled_answer *s)
 {

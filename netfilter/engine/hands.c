@@ -153,11 +153,22 @@ static int es_nf_hand_rebuilt(struct es_nf_hand_state *kernel, const struct es_n
 	return rc < 0 ? rc : 0;
 }
 
+static int es_nf_hand_begins(void *ctx, const struct es_nf_request *request)
+{
+	return es_nf_make_begins(ctx, &request->flow, request->seg.seq);
+}
+
 static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const struct es_flow *socket,
 			      const struct es_nf_making *making, __u64 now_ns)
 {
 	struct es_nf_hand_state *kernel = ctx;
-	struct es_nf_request request = {.packet = packet, .len = len, .options = making->options};
+	struct es_nf_request request = {
+		.packet = packet,
+		.len = len,
+		.options = making->options,
+		.begins = es_nf_hand_begins,
+		.ctx = making->node,
+	};
 	int rc = es_nf_request_read(&request);
 
 	if (socket)

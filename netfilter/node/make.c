@@ -13,11 +13,6 @@ void es_nf_make(const struct es_nf_making *making, const uint8_t *packet, size_t
 	int rc;
 
 	/*
-	 * From now on there may be a socket. It may be over before anybody looks, and nobody can know of it
-	 * if this process ends meanwhile. Only the function that knows better takes the note back.
-	 */
-	es_nf_settle(node, making->flow_hash, making->seg.seq, ES_SETTLED_SEEN, 0);
-	/*
 	 * The new socket must not be taken for that of an earlier connection of these ports, which has left:
 	 * such a socket is ended where it is found.
 	 */
@@ -25,6 +20,17 @@ void es_nf_make(const struct es_nf_making *making, const uint8_t *packet, size_t
 	rc = node->hands.rebuild(node->hands.ctx, packet, len, socket, making, node->now_ns);
 	if (rc != -EINPROGRESS)
 		es_nf_made(making, rc);
+}
+
+int es_nf_make_begins(struct es_nf_node *node, const struct es_flow *flow, __u32 seq)
+{
+	__u64 flow_hash = es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow);
+
+	/*
+	 * From now on there may be a socket. It may be over before anybody looks, and nobody can know of it
+	 * if this process ends meanwhile. Only the function that knows better takes the note back.
+	 */
+	return es_nf_settle(node, flow_hash, seq, ES_SETTLED_SEEN, 0).as == ES_SETTLED_BUILT ? 0 : -ENOBUFS;
 }
 
 void es_nf_made(const struct es_nf_making *making, int rc)

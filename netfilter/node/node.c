@@ -8,6 +8,18 @@
 #include "netfilter/node/node.h"
 #include "netfilter/node/program_name.h"
 
+/*
+ * The daemon before died before it began (es_nf_make_begins()): its clients repeat these requests, and wait
+ * until a connection is made.
+ */
+static void es_nf_node_forget_unbegun(struct es_nf_node *node)
+{
+	for (size_t i = 0; i < es_settled_sets(node->memory.decision_sets); i++)
+		for (size_t j = 0; j < ES_SETTLED_WAYS; j++)
+			if (node->memory.settled[i].way[j].as == ES_SETTLED_MADE)
+				node->memory.settled[i].way[j] = (struct es_settled){};
+}
+
 /* Nobody knows any more where the leaving connections should go: repeated requests are read anew. */
 static void es_nf_node_go_on(struct es_nf_node *node)
 {
@@ -36,8 +48,10 @@ int es_nf_node_new(const struct es_nf_node_params *params, struct es_nf_node **r
 		es_nf_node_free(&node);
 		return rc;
 	}
-	if (node->memory.adopted)
+	if (node->memory.adopted) {
 		es_nf_node_go_on(node);
+		es_nf_node_forget_unbegun(node);
+	}
 	*ret_node = node;
 	return 0;
 }

@@ -89,11 +89,11 @@ struct es_nf_making {
  * @send: send an IPv4 packet to its destination address
  * @answer: send a segment through the stack to the client that it names; neither rules nor conntrack change
  * it
- * @rebuild: make a connection from the packet. @socket: the flow of the server's socket, if a program hands
- * over (program_name.h), or NULL. Returns 0, also for a copy of the request that has just made it;
- * -EINPROGRESS: es_nf_made() will be called with @making, which is copied, and the result; or -errno: there
- * is no connection, and this packet will make none. -ETIMEDOUT: although something listens; certain as long
- * as @is_withdrawn says so
+ * @rebuild: make a connection from the packet, after es_nf_make_begins(). @socket: the flow of the server's
+ * socket, if a program hands over (program_name.h), or NULL. Returns 0, also for a copy of the request that
+ * has just made it; -EINPROGRESS: es_nf_made() will be called with @making, which is copied, and the result;
+ * or -errno: there is no connection, and this packet will make none. -ETIMEDOUT: although something listens;
+ * certain as long as @is_withdrawn says so
  * @is_making: has @rebuild returned -EINPROGRESS for the flow, without an end so far? @look finds no socket
  * then. Returns 1 or 0
  * @keep: if the flow's connection is being made, keep a client's segment, to be decided afterwards. Returns

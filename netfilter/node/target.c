@@ -104,8 +104,7 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 
 /*
  * Fills in what was noted of the request. With this datapath, a note that has remained ES_SETTLED_MADE means
- * only that a process has ended, or that one of an earlier version had the request: there may have been a
- * socket.
+ * only that this process has stood still before it began (es_nf_make_begins()): it may go on with that.
  */
 static void es_nf_handover_view_settled(struct es_nf_received *in)
 {

@@ -364,6 +364,11 @@ static int check_translation(struct es_nf_rebuild *rebuild, const struct es_nf_r
 	return -EADDRINUSE;
 }
 
+static int begins(const struct es_nf_request *request)
+{
+	return request->begins ? request->begins(request->ctx, request) : 0;
+}
+
 /* The entry is there: write the SYN. */
 static int shake_hands(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
@@ -371,6 +376,8 @@ static int shake_hands(struct es_nf_rebuild *rebuild, struct es_nf_attempt *atte
 	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX];
 	int rc = check_translation(rebuild, request);
 
+	if (!rc)
+		rc = begins(request);
 	if (!rc)
 		rc = es_nf_tun_write(rebuild->tun, syn, es_nf_request_syn(request, syn));
 	/* -ENOMEM means that nothing has begun. */
@@ -445,6 +452,8 @@ static int put_copy(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt
 	int rc = is_over(rebuild, &request->socket) ? -EADDRINUSE
 						    : shake_hands_again(rebuild, attempt, is_patient);
 
+	if (rc == -EADDRINUSE)
+		rc = begins(request) ?: -EADDRINUSE;
 	if (rc != -EADDRINUSE)
 		return rc;
 	/* A SYN that came too late for shake_hands() may have made the connection. */

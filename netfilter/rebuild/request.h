@@ -14,11 +14,16 @@
  * @options: from the cookie or the handover. tstamp_ok also needs timestamps in the packet.
  * @socket: as in struct es_nf_entry; if a program has handed over the connection (program_name.h), set it
  * after es_nf_request_read() es_nf_request_read() sets the rest.
+ * @begins: called with @ctx right before a packet is written of which a connection may come, or which the
+ * server may read; until then, nothing comes of the request, also if the process ends. Returns 0, or -errno:
+ * it must not be written. NULL: nobody wants to know
  */
 struct es_nf_request {
 	const __u8 *packet;
 	size_t len;
 	struct es_tcp_options options;
+	int (*begins)(void *ctx, const struct es_nf_request *request);
+	void *ctx;
 	struct es_flow flow;
 	struct es_flow socket;
 	struct es_segment seg;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "inspector/datapath/ring_reader.h"
 #include "inspector/packet/packet.h"
+#include "netfilter/node/make.h"
 #include "netfilter/node/node.h"
 #include "netfilter/node/public.h"
 
@@ -56,6 +57,7 @@ struct world {
 	struct es_nf_found server; /* what there is for another service's port: a server behind a program */
 	struct es_flow rebuilt_socket; /* of a program's connection */
 	int rebuild_rc;		       /* if it is not an error, found_after comes true */
+	int is_unbegun;		       /* hand_rebuild() fails before a connection may come of it */
 	unsigned int looks;
 	int error_rc;
 	unsigned int ended;
@@ -148,6 +150,8 @@ static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len, const 
 
 	(void)now_ns;
 	w->making = *making;
+	if (!w->is_unbegun)
+		assert_int_equal(es_nf_make_begins(making->node, &making->flow, making->seg.seq), 0);
 	w->rebuilt_options = making->options;
 	w->known_before = !!es_nf_connection_find(w->node->memory.connections, the_flow_hash(w));
 	if (socket)

@@ -90,47 +90,77 @@ static void test_given_back_and_made(void **state)
 	assert_int_equal(w->injected.count, 1);
 }
 
-/* struct dying - what was noted when a daemon died in the middle of an attempt */
-static struct dying {
-	struct world *w;
-	struct es_settled_set settled[64];
-	unsigned int sets;
-} dying;
-
-static int rebuild_and_die(void *ctx, const __u8 *packet, size_t len, const struct es_flow *socket,
-			   const struct es_nf_making *making, __u64 now_ns)
+/* The daemon has died, and the next one has its tables. */
+static void next_daemon(struct world *w)
 {
-	const struct es_nf_memory *memory = &dying.w->node->memory;
+	const struct es_nf_hands hands = w->node->hands;
+	const struct es_nf_node_params params = {.path = w->path,
+						 .hands = &hands,
+						 .workers = 1,
+						 .queue_bytes = QUEUE_BYTES,
+						 .decision_sets = 64};
+	const __u64 now_ns = w->node->now_ns;
 
-	memcpy(dying.settled, memory->settled, dying.sets * sizeof(dying.settled[0]));
-	return hand_rebuild(ctx, packet, len, socket, making, now_ns);
+	es_nf_node_free(&w->node);
+	assert_int_equal(es_nf_node_new(&params, &w->node), 0);
+	w->node->now_ns = now_ns;
+	ring_give(w, SELF);
 }
 
 /*
- * The next daemon has the tables, and does not know what became of the attempt: there may have been a
- * connection, which is over.
+ * The next daemon does not know what became of an attempt that was begun: there may have been a connection,
+ * which is over.
  */
 static void test_daemon_dies_meanwhile(void **state)
 {
 	struct world *w = *state;
 	struct letter l;
 
-	dying.w = w;
-	dying.sets = es_settled_sets(w->node->memory.decision_sets);
-	assert_in_range(dying.sets, 1, 64);
-	w->node->hands.rebuild = rebuild_and_die;
-	w->rebuild_rc = -ENOBUFS;
+	w->rebuild_rc = -EINPROGRESS; /* nobody hears of it any more */
 	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
 	letter_put(w, &l, 1);
-	w->node->hands.rebuild = hand_rebuild;
-	memcpy(w->node->memory.settled, dying.settled, dying.sets * sizeof(dying.settled[0]));
+	next_daemon(w);
 	later(w, ES_SETTLED_MADE_MS);
 	assert_kept(w, &l);
 }
 
+/* Nothing can have come of one that was not begun, so its client does not wait in vain. */
+static void test_daemon_dies_before(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	w->rebuild_rc = -EINPROGRESS;
+	w->is_unbegun = 1;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	next_daemon(w);
+	w->rebuild_rc = 0;
+	w->is_unbegun = 0;
+	letter_put(w, &l, 1);
+	assert_int_equal(w->rebuilt.count, 2);
+	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
+	assert_int_equal(w->sent.count, 0);
+	w->found = (struct es_nf_found){.listening = 1};
+	assert_kept(w, &l);
+}
+
+/* Nothing is noted of it, or no more: it must not begin, since it might be executed twice. */
+static void test_no_note(void **state)
+{
+	struct world *w = *state;
+	const struct es_flow flow = the_flow();
+
+	assert_int_equal(es_nf_make_begins(w->node, &flow, ISN + 1), -ENOBUFS);
+	es_nf_settle(w->node, the_flow_hash(w), ISN + 1, ES_SETTLED_MAKE, 0);
+	assert_int_equal(es_nf_make_begins(w->node, &flow, ISN + 2), -ENOBUFS);
+	assert_int_equal(es_nf_make_begins(w->node, &flow, ISN + 1), 0);
+	assert_int_equal(es_nf_make_begins(w->node, &flow, ISN + 1), 0); /* the SYN comes again */
+}
+
 /*
- * A daemon that died, or one of an earlier version, has noted that it was about to make it: elsewhere, that
- * counts as vanished by now.
+ * The daemon has stood still when it was about to make it, and may go on with that: elsewhere, it counts as
+ * vanished by now.
  */
 static void test_noted_before(void **state)
 {
@@ -219,6 +249,8 @@ int main(void)
 		EACH(test_made_late_and_over),
 		EACH(test_given_back_and_made),
 		EACH(test_daemon_dies_meanwhile),
+		EACH(test_daemon_dies_before),
+		EACH(test_no_note),
 		EACH(test_noted_before),
 		EACH(test_being_made),
 		EACH(test_comes_to_nothing),

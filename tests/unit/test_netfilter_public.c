@@ -407,8 +407,8 @@ static void test_nothing_listens(void **state)
 }
 
 /*
- * A daemon died when it was about to make it, and the next one's inspector is away: there may have been a
- * connection, which is over.
+ * The daemon has stood still when it was about to make it, and its inspector is away: there may be a
+ * connection still.
  */
 static void test_it_may_have_been_made(void **state)
 {

@@ -441,7 +441,7 @@ static const struct making_row making_rows[] = {
 	/* A rule may have dropped the packet that should have made it. */
 	{{SETTLED(MADE), 1, 0, 0}, 1, SOCKET_IS_MADE, MAKE, "", ""},
 	{{SETTLED(MADE), 0, 0, 0}, 1, ES_COUNT_rebuild_no_listener, "undo answer", "", ""},
-	/* A process before this one may have made it. */
+	/* The process may have stood still, and go on with making it. */
 	{{VANISHED, 1, 0, 0}, 0, SOCKET_IS_MADE, MAKE, NULL, ""},
 };
 #define MAKING_ROWS (sizeof(making_rows) / sizeof(making_rows[0]))

@@ -18,6 +18,7 @@ from web.reader import Reader, connection
 INSPECT = os.environ.get("EARSHOT_INSPECT", "every")  # first: the same clients, the same answers, one node a connection
 MOVES = INSPECT == "every"
 NODES = 4
+VERDICTS = ("handover_", "stay_", "end_", "stray_", "rebuild_")  # counters that tell what became of requests
 SETTINGS = {"service.inspect": INSPECT, "service.load_bound": 0}
 
 
@@ -113,8 +114,10 @@ def stuck(lab, walker):
     port = walker.sock.getsockname()[1]
     flows = {node.name: flow for node in lab.nodes for flow in node.ask({"command": "flows", "limit": 50000})["flows"]
              if flow["port"] == port}
+    verdicts = {node.name: {name: value for name, value in lab.counters(node.name).items() if value and name.startswith(VERDICTS)}
+                for node in lab.nodes}
     return {"port": port, "target": walker.target, "home": walker.node, "seen": walker.seen[-6:], "flows": flows,
-            "inspector": raw.inspector(lab, port), "sockets": raw.states(lab, port)}
+            "inspector": raw.inspector(lab, port), "sockets": raw.states(lab, port), "verdicts": verdicts}
 
 
 def walk(lab, patterns, expect, seconds=None, requests=None, patience=20, strays=0.0):
