@@ -7,6 +7,7 @@
 #include "netfilter/rebuild/kept.h"
 
 #define ES_FIRST_PLACES 64
+#define ES_TRIES	8  /* to put an entry back between two packets */
 #define ES_EMPTY_COST	64 /* to skip this many empty places costs as much as one question to the kernel */
 
 /*
@@ -228,6 +229,19 @@ int es_nf_kept_look_all(struct es_nf_kept *kept, struct es_nf_conntrack *ct)
 }
 
 /*
+ * An entry in this one's place goes first. If a packet of the connection arrives right after that, the kernel
+ * makes another one there, which translates nothing; nobody would look again.
+ */
+static int put_back(struct es_nf_conntrack *ct, const struct es_nf_entry *kept)
+{
+	int rc = -EEXIST;
+
+	for (int i = 0; i < ES_TRIES && rc == -EEXIST; i++)
+		rc = es_nf_conntrack_restore(ct, kept);
+	return rc;
+}
+
+/*
  * Usually, an entry goes some time after its connection is over; then the first question settles it. Returns
  * 1: restored; 0: the entry exists; -ENOENT: the connection is over; or -errno.
  */
@@ -249,7 +263,7 @@ static int restore(struct es_nf_conntrack *ct, struct es_nf_netlink *diag, const
 		return 0;
 	if (rc && rc != -ENOENT)
 		return rc;
-	return es_nf_conntrack_restore(ct, kept) ?: 1;
+	return put_back(ct, kept) ?: 1;
 }
 
 int es_nf_kept_restore(struct es_nf_kept *kept, struct es_nf_conntrack *ct, struct es_nf_netlink *diag,

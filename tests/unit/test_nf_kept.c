@@ -21,8 +21,9 @@ static struct played {
 	__u32 isn, kept_isn, timeout_s;
 	unsigned int restored;
 } flows[FLOWS];
-static int failure;	   /* of the next request to the kernel */
-static unsigned int looks; /* at entries */
+static int failure;	     /* of the next request to the kernel */
+static unsigned int looks;   /* at entries */
+static unsigned int clashes; /* so often a packet makes an entry before ours is there */
 
 static struct es_flow flow(unsigned int number)
 {
@@ -66,6 +67,10 @@ int es_nf_conntrack_restore(struct es_nf_conntrack *ct, const struct es_nf_entry
 	struct played *p = played(&entry->flow);
 
 	(void)ct;
+	if (clashes) {
+		clashes--;
+		return -EEXIST;
+	}
 	assert_int_equal(entry->offsets.isn, p->kept_isn);
 	assert_int_equal(entry->is_held, p->is_held);
 	p->has_entry = 1;
@@ -354,6 +359,27 @@ static void test_limits_and_failures(void **state)
 }
 
 /* Mostly, an entry goes long after its connection: then conntrack is not asked what it has instead. */
+/* Packets arrive between the deletion of what is in its place and its creation. */
+static void test_packets_in_between(void **state)
+{
+	struct es_nf_conntrack ct = {};
+	const struct es_flow f = flow(0);
+
+	step(*state, 0, 0);
+	flows[0].is_foreign = 1;
+	clashes = 3;
+	assert_int_equal(es_nf_kept_restore(*state, &ct, NULL, &f), 1);
+	assert_int_equal(clashes, 0);
+	assert_false(flows[0].is_foreign);
+	/* Not for ever. */
+	flows[0].is_foreign = 1;
+	clashes = 1000;
+	assert_int_equal(es_nf_kept_restore(*state, &ct, NULL, &f), -EEXIST);
+	assert_in_range(clashes, 900, 999);
+	clashes = 0;
+	assert_int_equal(es_nf_kept_restore(*state, &ct, NULL, &f), 1);
+}
+
 static void test_one_that_is_over_costs_one_question(void **state)
 {
 	struct es_nf_conntrack ct = {};
@@ -401,6 +427,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_that_is_gone_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_is_over_costs_one_question, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limits_and_failures, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_packets_in_between, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
