@@ -56,6 +56,19 @@ static int es_asked_read(struct es_inspector *in, const struct es_question *q, c
 }
 
 /*
+ * Is the client on this machine, as the check of the server is (health/server_check.h)? No other node's
+ * packets reach it there. And a check that went to another node, or was answered with a page, while this node
+ * is left alone or down, would not find that its server works again.
+ */
+static int es_asked_is_local(const struct es_conf *conf, unsigned int self, const struct es_addr *client)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (es_conf_service_has(&conf->services[i], client))
+			return 1;
+	return es_addr_equal(&conf->nodes[self].address, client);
+}
+
+/*
  * A plugin that wants more of a body than there is decides without. No node for a connection's first request:
  * then as for one that a packet brings, which may go to a node that has refused something, or gets a page.
  */
@@ -170,7 +183,9 @@ static size_t es_asked_decide(struct es_inspector *in, const struct es_question 
 		es_asked_stays(in, asked);
 		return 0;
 	}
-	target = es_asked_route(in, asked, &request);
+	target = es_asked_is_local(in->cluster->conf, self, &q->flow.client)
+			 ? (int)self
+			 : es_asked_route(in, asked, &request);
 	es_asked_complete(in, &request, asked);
 	if (!asked->is_first)
 		es_inspect_count(in, ES_WORKER_owned);

@@ -105,6 +105,32 @@ static void test_moves(void **state)
 	assert_int_equal(asked.order.moves, 1);
 }
 
+/* The check of this node's server, which is down: it is about this one, whatever becomes of others' requests.
+ */
+static void test_own_client(void **state)
+{
+	struct es_question question = question_of(REQUEST, 1, 0);
+
+	(void)state;
+	is_tls(ES_INSPECT_EVERY);
+	question.flow.client = question.flow.service;
+	only(OTHER);
+	assert_int_equal(ask(REQUEST, 1), ES_ASKED_MOVE);
+	assert_int_equal(es_inspect_asked(&in, &question, &asked, answer), 0);
+	assert_int_equal(asked.word, ES_ASKED_STAY);
+	question.flow.client = conf->nodes[SELF].address;
+	assert_int_equal(es_inspect_asked(&in, &question, &asked, answer), 0);
+	assert_int_equal(asked.word, ES_ASKED_STAY);
+	/* Clients are told that nobody can serve them; the check must find out when this node can. */
+	es_health_set_state(&health, OTHER, ES_NODE_DOWN);
+	conf->services[0].when_all_down = ES_CONF_ALL_DOWN_REJECT;
+	assert_int_equal(ask(REQUEST, 1), ES_ASKED_REJECT);
+	question.flow.client = question.flow.service;
+	assert_int_equal(es_inspect_asked(&in, &question, &asked, answer), 0);
+	assert_int_equal(asked.word, ES_ASKED_STAY);
+	assert_int_equal(REQUESTS(SELF, first), 3);
+}
+
 static void test_cannot_move(void **state)
 {
 	(void)state;
@@ -616,16 +642,27 @@ static void test_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_stays),	   TEST(test_moves),
-		TEST(test_cannot_move),	   TEST(test_ambiguous),
-		TEST(test_unread),	   TEST(test_other_service),
-		TEST(test_rejects),	   TEST(test_no_node),
-		TEST(test_poison),	   TEST(test_mark),
-		TEST(test_taken),	   TEST(test_trace),
-		TEST(test_reload),	   TEST(test_in_hand),
-		TEST_V4(test_not_in_hand), TEST_V4(test_malformed),
-		TEST_V4(test_slow),	   TEST_V4(test_many_processes),
-		TEST_V4(test_news),	   cmocka_unit_test(test_table),
+		TEST(test_stays),
+		TEST(test_moves),
+		TEST(test_own_client),
+		TEST(test_cannot_move),
+		TEST(test_ambiguous),
+		TEST(test_unread),
+		TEST(test_other_service),
+		TEST(test_rejects),
+		TEST(test_no_node),
+		TEST(test_poison),
+		TEST(test_mark),
+		TEST(test_taken),
+		TEST(test_trace),
+		TEST(test_reload),
+		TEST(test_in_hand),
+		TEST_V4(test_not_in_hand),
+		TEST_V4(test_malformed),
+		TEST_V4(test_slow),
+		TEST_V4(test_many_processes),
+		TEST_V4(test_news),
+		cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
