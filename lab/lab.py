@@ -72,6 +72,7 @@ def parser():
     up.add_argument("--transport", choices=corosync.TRANSPORTS, default=corosync.TRANSPORTS[0])
     up.add_argument("--corosync", type=setting, action="append", default=[], metavar="SECTION.KEY=VALUE",
                     help="add to corosync.conf, e.g. quorum.auto_tie_breaker=1")
+    up.add_argument("--device", action="store_true", help="with corosync: a quorum device, and corosync-qdevice on each node")
     up.add_argument("--agents", metavar="DIR", help="OCF agents that the nodes see as provider earshot")
     up.add_argument("--manual", choices=services.OPTIONAL, action="append", default=[],
                     help="do not start this: it is started by hand, or by pacemaker")
@@ -130,7 +131,7 @@ def parser():
     demo.set_defaults(function=lab_demo)
 
     run = command("exec", lab_exec, "run a command on a machine", usage=f"{daemon.COMMAND} exec [--name NAME] NODE -- CMD…")
-    run.add_argument("node", metavar="NODE", help="n1, n2, …, client, switch or wire")
+    run.add_argument("node", metavar="NODE", help="n1, n2, …, client, switch, wire or qnetd")
     run.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- CMD…")
     logs = command("logs", lab_logs, "a node's logs")
     logs.add_argument("node", metavar="NODE", help="n1, …; or a wired link")
@@ -170,7 +171,7 @@ def lab_up(arguments):
               wire_seed=arguments.wire_seed, segment=arguments.segment, client_addresses=arguments.client_addresses,
               timeout=arguments.timeout, pacemaker=arguments.pacemaker, token=arguments.token,
               transport=arguments.transport, corosync=dict(arguments.corosync), agents=arguments.agents,
-              family=family, tls=arguments.tls, autostart=[what for what in services.OPTIONAL if what not in arguments.manual])
+              family=family, tls=arguments.tls, device=arguments.device, autostart=[what for what in services.OPTIONAL if what not in arguments.manual])
     lab.up()
     print(lab.overview())
 
@@ -268,7 +269,7 @@ def lab_logs(arguments):
     else:
         directory = lab.node(arguments.node).directory
         names = ("access.log",) if arguments.access else (
-            "machine.log", "corosync.log", "pacemaker.log", "root/var/log/pacemaker/pacemaker.log", "nginx.log",
+            "machine.log", "corosync.log", "qdevice.log", "pacemaker.log", "root/var/log/pacemaker/pacemaker.log", "nginx.log",
             "error.log", "earshotd.log", "earshot-tls.log")
         files = [os.path.join(directory, name) for name in names]
     files = [file for file in files if os.path.exists(file)]

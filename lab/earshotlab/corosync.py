@@ -32,8 +32,8 @@ def check(transport, settings):
             raise LabError(f"corosync setting {name}: {', '.join(f'{section}.KEY' for section in SECTIONS)}")
 
 
-def config_text(net, token=TOKEN, transport="knet", settings=None):
-    """corosync.conf, the same for all nodes."""
+def config_text(net, token=TOKEN, transport="knet", settings=None, device=None):
+    """corosync.conf, the same for all nodes. device: of the quorum device, if there is one (qdevice.py)"""
     interface = {"linknumber": 0}
     totem = {"version": 2, "cluster_name": net.name, "transport": transport, "token": token, "token_coefficient": 0}
     if transport == "knet":
@@ -48,6 +48,8 @@ def config_text(net, token=TOKEN, transport="knet", settings=None):
     for name, value in (settings or {}).items():
         section, _, key = name.partition(".")
         content[section][key] = value
+    if device:
+        content["quorum"]["device"] = device
     nodes = {f"node {node}": {"ring0_addr": net.cluster_address(node), "name": node, "nodeid": number}
              for number, node in enumerate(net.nodes, 1)}
     lines = []
@@ -63,7 +65,12 @@ def config_text(net, token=TOKEN, transport="knet", settings=None):
 
 
 def _assignments(values, indent=4):
-    return [f"{' ' * indent}{key}: {value}" for key, value in values.items()]
+    lines = []
+    for key, value in values.items():
+        inner = isinstance(value, dict)
+        lines += [" " * indent + (f"{key} {{" if inner else f"{key}: {value}")]
+        lines += [*_assignments(value, indent + 4), " " * indent + "}"] if inner else []
+    return lines
 
 
 def install(mounts, text, key):
@@ -110,14 +117,15 @@ class Corosync:
         return os.path.join(self.node.directory, "corosync.log")
 
     def status(self):
-        """{"quorate", "members" (names, in order), "ring" ("1.2c"), "expected", "total", "quorum"}."""
+        """{"quorate", "members" (names, in order), "ring" ("1.2c"), "expected", "total", "quorum", "device" (a quorum
+        device takes part)}."""
         done = self._ask(["corosync-quorumtool", "-s", "-o", "i"])
         fields = dict(re.findall(r"^([A-Z][A-Za-z ]*?):[ \t]+(.+)$", done.stdout, re.MULTILINE))
         if "Quorate" not in fields:
             why = (done.stderr or done.stdout).strip()
             raise ConnectionError(f"corosync of {self.node.name} does not answer: {why}")
         table = done.stdout.partition("Membership information")[2]
-        ids = re.findall(r"^\s+(\d+)\s+\d+\s", table, re.MULTILINE)
+        ids = re.findall(r"^\s+([1-9]\d*)\s+\d+\s", table, re.MULTILINE)
         return {
             "quorate": fields["Quorate"] == "Yes",
             "members": [f"n{number}" for number in ids],
@@ -125,6 +133,7 @@ class Corosync:
             "expected": int(fields.get("Expected votes", 0)),
             "total": int(fields.get("Total votes", 0)),
             "quorum": int(fields.get("Quorum", "0").split()[0]),
+            "device": "Qdevice" in fields.get("Flags", ""),
         }
 
     def quorate(self):

@@ -9,7 +9,7 @@ import signal
 import sys
 import weakref
 
-from . import (corosync, daemon, environment, families, netns, overview, pacemaker, probe, process, server, services, state,
+from . import (corosync, daemon, environment, families, netns, overview, pacemaker, probe, process, qdevice, server, services, state,
                switch, tls, topology)
 from .errors import LabError
 from .node import Machine, Node
@@ -38,6 +38,7 @@ class Lab:
     pacemaker   True, or a dict of cluster properties: with corosync, a real pacemaker on each node (pacemaker.py)
     token       corosync's, in milliseconds; transport: "knet" or "udpu"
     corosync    more of corosync.conf: {"totem.consensus": 600, "quorum.two_node": 1, "interface.mcastport": 5410}
+    device      True, or more of its section, {"timeout": 10000, "net.tie_breaker": 2}: with corosync, a quorum device (qdevice.py)
     agents      a directory of OCF agents, which the nodes see as provider "earshot"; with corosync only
     autostart   which of "nginx" and "earshotd" a node starts by itself; others wait for start(), or for pacemaker
     server      "nginx" or "none"
@@ -55,7 +56,7 @@ class Lab:
                  docroot=None, config=None, settings=None, earshot=True, wires=(), wire_seed=None, segment=False,
                  client_addresses=1, timeout=TIMEOUT, pacemaker=False, token=corosync.TOKEN, transport="knet",
                  corosync=None, agents=None, autostart=services.OPTIONAL, family=None,
-                 node_datapath=None, own_files=False, tls=False):
+                 node_datapath=None, own_files=False, tls=False, device=False):
         owner = None
         if name is None:
             name = f"t{os.getpid()}-{next(_numbers)}"
@@ -68,8 +69,8 @@ class Lab:
             "earshot": earshot, "wires": list(wires), "wire_seed": wire_seed, "segment": segment,
             "client_addresses": client_addresses, "timeout": timeout, "owner": owner, "pacemaker": pacemaker,
             "token": token, "transport": transport, "corosync": dict(corosync or {}), "agents": agents,
-            "autostart": list(autostart), "tls": tls, "family": family or families.DEFAULT}
-        self.net = Topology(name, nodes, wires, client_addresses, self.options["family"])
+            "autostart": list(autostart), "tls": tls, "device": device, "family": family or families.DEFAULT}
+        self.net = Topology(name, nodes, wires, client_addresses, self.options["family"], bool(device))
         self.children = []  # started by Machine.popen()
         self.daemons = {}  # node: the earshotd that it starts, if not this tree's; for tests
         self.dead = []  # nodes without power
@@ -229,11 +230,13 @@ class Lab:
         if self.options["membership"] == "corosync":
             corosync.check(self.options["transport"], self.options["corosync"])
         else:
-            for option in ("pacemaker", "corosync", "agents"):
+            for option in ("pacemaker", "corosync", "agents", "device"):
                 if self.options[option]:
                     raise LabError(f"{option} needs membership corosync")
         if self.options["pacemaker"]:
             pacemaker.check(self.options["pacemaker"])
+        if self.options["device"]:
+            qdevice.check()
         for what in self.options["autostart"]:
             if what not in services.OPTIONAL:
                 raise LabError(f"autostart {what}: {', '.join(services.OPTIONAL)}")
@@ -246,7 +249,9 @@ class Lab:
             self._start_wires()
         with self.step("files"):
             self._write_files()
-        for what in ("machine", "corosync", "pacemaker"):
+        if self.net.device:
+            self._remember(qdevice.start_server(self))
+        for what in ("machine", "corosync", qdevice.NAME, "pacemaker"):
             if services.has(self, what):
                 for node in self.net.nodes:
                     self._start(node, what)
@@ -293,7 +298,7 @@ class Lab:
                 paths += [os.path.join(self.node_directory(record["machine"]), "error.log")]
             yield record["name"], record["machine"], paths, "running" if process.alive(record) else "has ended"
         for node in self.dead:
-            for name in ("corosync", "pacemaker", "earshotd", tls.NAME):
+            for name in ("corosync", qdevice.NAME, "pacemaker", "earshotd", tls.NAME):
                 yield name, node, [os.path.join(self.node_directory(node), f"{name}.log")], "without power"
 
     def _write_files(self):
@@ -514,7 +519,7 @@ class Lab:
             self._set_faults({**self.faults, "partition": {}})
 
     def signal(self, node, what, number):
-        """Signal a node's "earshotd", "nginx", "corosync" or "pacemaker" with its children; after SIGKILL they are gone."""
+        """Signal a node's "earshotd", "nginx", "corosync", "qdevice" or "pacemaker" with its children; after SIGKILL they are gone."""
         if number == signal.SIGKILL:
             return self.crash(node, what)
         with self._changing():
@@ -527,11 +532,12 @@ class Lab:
             services.crash(self, node, what)
 
     def stop(self, node, what):
-        """End it in an orderly way (SIGTERM), and wait for that. Before corosync its pacemaker ends."""
+        """End it in an orderly way (SIGTERM), and wait for that. Before corosync end its pacemaker and qdevice."""
         with self._changing():
             record = self._started(node, what)
-            if what == "corosync" and self.is_running("pacemaker", node):
-                services.stop(self, node, "pacemaker")
+            for above in ("pacemaker", qdevice.NAME) if what == "corosync" else ():
+                if self.is_running(above, node):
+                    services.stop(self, node, above)
             services.stop(self, node, what)
             self.records.remove(record)
 
@@ -543,7 +549,7 @@ class Lab:
                                f"{', '.join(other for other in services.FOR_PEOPLE if services.has(self, other))}")
             if self._node(node) in self.dead:
                 raise LabError(f"{node} has no power: heal it")
-            for each in (["corosync"] if what == "pacemaker" else []) + [what]:
+            for each in (["corosync"] if what in ("pacemaker", qdevice.NAME) else []) + [what]:
                 if not self.is_running(each, node):
                     self._start(node, each)
                 services.wait(self, node, each)
@@ -576,8 +582,8 @@ class Lab:
         return [self.node(name) for name in self.net.nodes]
 
     def machine(self, name):
-        """A node, or "client", "switch" or "wire"."""
-        return Machine(self, name) if name in ("client", "switch", "wire") else self.node(name)
+        """A node, or "client", "switch", "wire" or "qnetd"."""
+        return Machine(self, name) if name in ("client", "switch", "wire", qdevice.MACHINE) else self.node(name)
 
     def enter(self, machine, cwd=None):
         """The beginning of a command line that runs the rest on the machine."""
@@ -621,7 +627,7 @@ def clean_up(name):
     """Remove a lab of which not even the state can be read: its namespaces by name, and its directory."""
     with state.lock(name):
         nodes = {f"{name}-n{i}" for i in range(1, topology.NODES_MAX + 1)}
-        present = {f"{name}-{suffix}" for suffix in ("client", "sw", "wire")} | nodes
+        present = {f"{name}-{suffix}" for suffix in ("client", "sw", "wire", qdevice.MACHINE)} | nodes
         present &= set(netns.namespaces())
         process.kill_namespaces(present)
         for namespace in present:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A machine of the lab, for tests: a node, or the client."""
+"""A machine of the lab, for tests: a node, the client, or that of the quorum device."""
 import os
 import signal
 import subprocess
@@ -8,6 +8,7 @@ from . import daemon, probe, process, services, topology
 from .corosync import Corosync
 from .errors import LabError
 from .pacemaker import Pacemaker
+from .qdevice import Qdevice
 
 
 class Machine:
@@ -81,6 +82,12 @@ class Node(Machine):
         """Its corosync; the lab's membership must be that."""
         self._demand("corosync")
         return Corosync(self)
+
+    @property
+    def qdevice(self):
+        """Its part of the quorum device, if the lab has one."""
+        self._demand("qdevice")
+        return Qdevice(self)
 
     @property
     def pacemaker(self):

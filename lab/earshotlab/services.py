@@ -2,17 +2,17 @@
 """What runs on a node, in the order in which it starts: how each is started, and when it is ready.
 
     machine     the node's mounts (mounts.py); with corosync only
-    corosync, pacemaker
+    corosync, qdevice, pacemaker
     nginx, earshotd, earshot-tls
 """
 import contextlib
 import os
 
-from . import corosync, daemon, mounts, netns, pacemaker, probe, process, server, tls, topology
+from . import corosync, daemon, mounts, netns, pacemaker, probe, process, qdevice, server, tls, topology
 from .errors import LabError
 from .wait import wait_for
 
-ORDER = ("machine", "corosync", "pacemaker", "nginx", "earshotd", tls.NAME)
+ORDER = ("machine", "corosync", qdevice.NAME, "pacemaker", "nginx", "earshotd", tls.NAME)
 FOR_PEOPLE = ORDER[1:]  # what can be started, stopped and signalled by name
 OPTIONAL = ("nginx", "earshotd")  # what `autostart` is about
 
@@ -23,6 +23,7 @@ def has(lab, what):
     return {
         "machine": options["membership"] == "corosync",
         "corosync": options["membership"] == "corosync",
+        qdevice.NAME: bool(options["device"]),
         "pacemaker": bool(options["pacemaker"]),
         "nginx": options["server"] == "nginx",
         "earshotd": options["earshot"],
@@ -38,7 +39,8 @@ def automatic(lab, what):
 def install(lab):
     """Write the configurations of corosync and pacemaker on the nodes' disks."""
     options = lab.options
-    text = corosync.config_text(lab.net, options["token"], options["transport"], options["corosync"])
+    device = qdevice.section(lab.net, options["device"]) if options["device"] else None
+    text = corosync.config_text(lab.net, options["token"], options["transport"], options["corosync"], device)
     key = os.urandom(256)
     for node in lab.net.nodes:
         disk = node_mounts(lab, node)
@@ -72,6 +74,8 @@ def start(lab, node, what):
         return node_mounts(lab, node).start(namespace, lab.options["agents"])
     if what == "corosync":
         argv = corosync.command_line()
+    elif what == qdevice.NAME:
+        argv = qdevice.command_line()
     elif what == "pacemaker":
         argv, env = pacemaker.command_line(), {**pacemaker.daemon_environment(), **lab.node(node).environment()}
     elif what == "nginx":
@@ -91,6 +95,7 @@ def wait(lab, node, what):
     conditions = {
         "machine": ("mounts", lambda: node_mounts(lab, node).ready()),
         "corosync": ("answer", lambda: lab.node(node).corosync.status()),
+        qdevice.NAME: ("answer", lambda: lab.node(node).qdevice.status()),
         "pacemaker": ("answer", lambda: lab.node(node).pacemaker.crm_mon() is not None),
         "nginx": ("answer", lambda: probe.receives(namespace, lab.net.public_address(node), topology.PORT)),
         "earshotd": ("answer", lambda: daemon.ask(namespace, {"command": "status"})),
@@ -112,12 +117,14 @@ def wait_running(lab, condition, text, name, machine):
 
 
 def form(lab, what):
-    """Wait until the corosyncs are one quorate cluster on all nodes, or the pacemakers."""
+    """Wait until the corosyncs are one quorate cluster on all nodes, or the pacemakers; or until all count the quorum device."""
     for node in lab.nodes:
         with lab.step(f"{what} of {node.name}"):
             if what == "corosync":
                 wait_running(lab, lambda node=node: node.corosync.sees(True, lab.net.nodes), "the whole cluster", what,
                              node.name)
+            elif what == qdevice.NAME:
+                wait_running(lab, node.qdevice.has_vote, "the device's vote", what, node.name)
             else:
                 wait_running(lab, lambda node=node: node.pacemaker.sees_online(lab.net.nodes), "all nodes online",
                              what, node.name)

@@ -21,13 +21,16 @@ process in namespace NAME-wire, which can lose, double, reorder and delay frames
 
      brpub -- n1-pub ==veth== n1-pub-a [earshot-wire] n1-pub-b ==veth== eth0 of n1
 
+A lab with a quorum device (qdevice.py) has one more machine, "qnetd" in namespace NAME-qnetd, eth0 10.78.0.200/24, whose
+link "qnetd" leads to brclu.
+
 Nothing is shared between labs, so all have the same addresses; nothing appears in the host's own namespace. Those of
 IPv6, in labs that have them: families.py.
 """
 import re
 from dataclasses import dataclass
 
-from . import families, netns
+from . import families, netns, qdevice
 from .errors import LabError
 
 VIP = "10.77.0.100"
@@ -35,6 +38,7 @@ PORT = 80
 STATUS_PORT = 7351  # of each node's metrics, at its cluster address
 PUBLIC_BRIDGE = "brpub"
 CLUSTER_BRIDGE = "brclu"
+DEVICE_NUMBER = 200  # of the quorum device's machine in the cluster network
 NODES_MAX = 99  # 10.77.0.100 is the service IP
 CLIENT_ADDRESSES_MAX = 200 * 200
 
@@ -118,7 +122,7 @@ def vips_of(family):
 class Topology:
     """Which namespaces, links and addresses a lab of that name and size has. Knows everything, keeps no state."""
 
-    def __init__(self, name, nodes, wires=(), client_addresses=1, family=families.DEFAULT):
+    def __init__(self, name, nodes, wires=(), client_addresses=1, family=families.DEFAULT, device=False):
         if not NAME_PATTERN.fullmatch(name):
             raise LabError(f"lab name {name!r}: up to 24 lower-case letters, digits and hyphens")
         if not 1 <= nodes <= NODES_MAX:
@@ -130,17 +134,22 @@ class Topology:
         self.client = f"{name}-client"
         self.switch = f"{name}-sw"
         self.wire = f"{name}-wire"
+        self.device = f"{name}-{qdevice.MACHINE}" if device else None
         self.family = family
         self.client_addresses = [f"10.77.{1 + i // 200}.{1 + i % 200}" for i in range(client_addresses)]
         self.client_addresses6 = [families.client_address6(i) for i in range(client_addresses)]
 
         names = ["client"] + [f"{node}-{net}" for node in self.nodes for net in ("pub", "clu")]
+        names += [qdevice.MACHINE] if device else []
         for wire in wires:
             if wire != "all" and wire not in names:
                 raise LabError(f"no link {wire!r}: all, {', '.join(names)}")
         wired = set(names if "all" in wires else wires)
         self.links = {"client": Link("client", PUBLIC_BRIDGE, self.client, "eth0", "02:e5:01:00:00:01",
                                      "client" in wired)}
+        if device:
+            self.links[qdevice.MACHINE] = Link(qdevice.MACHINE, CLUSTER_BRIDGE, self.device, "eth0", "02:e5:01:00:00:02",
+                                               qdevice.MACHINE in wired)
         for number, node in enumerate(self.nodes, 1):
             for net, bridge, interface in (("pub", PUBLIC_BRIDGE, "eth0"), ("clu", CLUSTER_BRIDGE, "eth1")):
                 link = f"{node}-{net}"
@@ -150,8 +159,10 @@ class Topology:
     # --- who is where
 
     def namespace(self, machine):
-        """The namespace of a node ("n1"), of "client", "switch" or "wire"; LabError for anything else."""
+        """The namespace of a node ("n1"), of "client", "switch", "wire" or "qnetd"; LabError for anything else."""
         others = {"client": self.client, "switch": self.switch, "wire": self.wire}
+        if self.device:
+            others[qdevice.MACHINE] = self.device
         if machine in others:
             return others[machine]
         if machine not in self.nodes:
@@ -189,6 +200,11 @@ class Topology:
         """By which the nodes talk to each other: of IPv4 if the node has one."""
         return f"10.78.0.{self.nodes.index(node) + 1}" if families.has4(self.family) else self.cluster_address6(node)
 
+    @property
+    def device_address(self):
+        """Of the quorum device's machine, of IPv4 if it has one."""
+        return f"10.78.0.{DEVICE_NUMBER}" if families.has4(self.family) else families.address6(78, DEVICE_NUMBER)
+
     def public_address6(self, node):
         return families.address6(77, self.nodes.index(node) + 1)
 
@@ -199,6 +215,7 @@ class Topology:
     def namespaces(self):
         """All that this lab has."""
         machines = [self.switch, self.client] + [self.namespace(node) for node in self.nodes]
+        machines += [self.device] if self.device else []
         return machines + ([self.wire] if any(link.wired for link in self.links.values()) else [])
 
     # --- making and removing it
@@ -227,7 +244,8 @@ class Topology:
         if netns.exists(self.wire):
             netns.ip_batch(self.wire, ["link set lo up"] + [
                 command for link in self.links.values() if link.wired for command in self._wire_commands(link)])
-        self.set_up_machine("client")
+        for machine in ["client"] + ([qdevice.MACHINE] if self.device else []):
+            self.set_up_machine(machine)
         for node in self.nodes:
             self.set_up_machine(node)
 
@@ -256,7 +274,7 @@ class Topology:
 
     def machine_commands(self, machine):
         """The same as arguments of `ip`, wherever the machine is (tests/vm)."""
-        interfaces = ["lo", "eth0"] if machine == "client" else ["lo", "eth0", "eth1"]
+        interfaces = ["lo", "eth0"] if machine in ("client", qdevice.MACHINE) else ["lo", "eth0", "eth1"]
         return [command for interface in interfaces for command in self.interface_commands(machine, interface)]
 
     def interface_commands(self, machine, interface, name=None):
@@ -272,6 +290,8 @@ class Topology:
             return []
         if machine == "client":
             return [(f"{address}/16", "eth0") for address in self.client_addresses]
+        if machine == qdevice.MACHINE:
+            return [(f"{self.device_address}/24", "eth0")]
         return [(f"{VIP}/32", "lo"), (f"{self.public_address(machine)}/16", "eth0"), (f"{self.cluster_address(machine)}/24", "eth1")]
 
     def _addresses6(self, machine):
@@ -280,6 +300,8 @@ class Topology:
             return []
         if machine == "client":
             return [(address, "eth0") for address in self.client_addresses6]
+        if machine == qdevice.MACHINE:
+            return [(families.address6(78, DEVICE_NUMBER), "eth0")]
         return [(families.VIP6, "lo"), (self.public_address6(machine), "eth0"), (self.cluster_address6(machine), "eth1")]
 
     def replace_node(self, node):

@@ -129,7 +129,7 @@ def test_invocations_take_turns(name):
 
 def test_refusals(name):
     for arguments in (["--nodes", "0"], ["--nodes", "100"], ["--wire", "n9-pub"], ["--config", "/nonexistent"],
-                      ["--pacemaker"], ["--family", "64"], ["--corosync", "quorum.two_node=1"],  # without membership corosync
+                      ["--pacemaker"], ["--device"], ["--family", "64"], ["--corosync", "quorum.two_node=1"],  # without membership corosync
                       ["--set", "web.inspect=every"], ["--set", "node.n9.weight=1"], ["--client-addresses", "0"],
                       ["--client-addresses", "-1"], ["--timeout", "-3"], ["--token", "-1"], ["--wire-seed", "x"]):
         done = cli("up", "--name", name, "--no-earshot", *arguments, check=False)

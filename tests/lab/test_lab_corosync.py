@@ -104,6 +104,34 @@ def test_options():
         see(lab, ["n1"])  # two_node: still quorate
 
 
+def test_quorum_device():
+    """Two nodes that lose each other ask the device, which gives its vote to the one that its settings name."""
+    with cluster(2, transport="udpu", device={"net.tie_breaker": 2}) as lab:
+        keys = lab.node("n1").corosync.cmap("quorum.device")
+        assert keys["quorum.device.timeout"] == "1250" and keys["quorum.device.net.host"] == "10.78.0.200"
+        status = lab.node("n1").corosync.status()
+        assert (status["members"], status["expected"], status["total"], status["device"]) == (["n1", "n2"], 3, 3, True)
+        assert "Fifty-Fifty split" in lab.node("n2").qdevice.status()
+        lab.partition([["n1"], ["n2"]])
+        see(lab, ["n2"])
+        see(lab, ["n1"], False)
+        lab.heal_partition()
+        see(lab, ["n1", "n2"])
+        lab.kill("n2")
+        see(lab, ["n1"])
+        lab.cut("qnetd")
+        lab.node("n1").qdevice.wait_vote(False)
+        see(lab, ["n1"], False)
+        lab.mend("qnetd")
+        lab.heal("n2")
+        for node in lab.nodes:
+            node.qdevice.wait_vote()
+        lab.stop("n2", "corosync")
+        assert lab.pid("n2", "qdevice") is None
+        assert lab.machine("qnetd").exec(["ip", "-br", "address", "show", "eth0"]).stdout.split()[2] == "10.78.0.200/24"
+    assert not traces(lab.name)
+
+
 def test_refusals(name):
     for options in ({"transport": "carrier-pigeon"}, {"corosync": {"token": 5}}, {"pacemaker": 1.5},
                     {"agents": "/nonexistent"}, {"autostart": ["corosync"]}):
