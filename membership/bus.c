@@ -223,20 +223,23 @@ static void out_send(struct es_bus *b, struct es_bus_out *out)
 static void state_publish(struct es_bus *b, const char *why)
 {
 	struct es_corosync_state is;
-	unsigned int token_ms = 0;
+	unsigned int token_ms = 0, vote_late_ms = 0;
 	int is_token_new = 0;
 
 	es_corosync_state(b->corosync, &is);
 	if (is.is_connected && now_ms() >= b->token_at_ms) {
 		token_ms = es_corosync_token_ms(b->corosync);
+		vote_late_ms = es_corosync_vote_late_ms(b->corosync);
 		is_token_new = token_ms != 0;
 		b->token_at_ms = now_ms() + TOKEN_CHECK_MS;
 	}
 	pthread_mutex_lock(&b->lock);
 	b->state.is_connected = is.is_connected;
 	b->state.is_quorate = is.is_quorate;
-	if (is_token_new)
+	if (is_token_new) {
 		b->state.token_ms = token_ms;
+		b->state.vote_late_ms = vote_late_ms;
+	}
 	if (why)
 		snprintf(b->state.why, sizeof(b->state.why), "%s", why);
 	pthread_mutex_unlock(&b->lock);

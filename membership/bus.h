@@ -45,6 +45,7 @@ void es_bus_rejoin(struct es_bus *bus);
  * struct es_bus_state
  * @is_joined: @view was called, and nothing has ended that since
  * @token_ms: the token timeout in force, 0 while it is not known; it may change while corosync runs
+ * @vote_late_ms: es_corosync_vote_late_ms(), known with @token_ms
  * @hangs_ms: for how long a call to corosync has not returned
  * @why: why we are not in the group, "" if there is no reason to tell
  */
@@ -53,6 +54,7 @@ struct es_bus_state {
 	int is_quorate;
 	int is_joined;
 	unsigned int token_ms;
+	unsigned int vote_late_ms;
 	unsigned int hangs_ms;
 	char why[256];
 };

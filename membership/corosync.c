@@ -25,6 +25,11 @@
 #define PENDING_MAX  (4u << 20)
 #define HELD_MAX     (16u << 20)
 
+/* A quorum device's: its default, and the bounds of the heartbeat, which is 0.8 of it. */
+#define DEVICE_TIMEOUT_MS     10000
+#define DEVICE_TIMEOUT_MAX_MS 150000
+#define HEARTBEAT_MIN_MS      1000
+
 /* An event that CPG has delivered, and that quorum has not judged yet. */
 struct es_corosync_event {
 	struct es_corosync_event *next;
@@ -276,6 +281,20 @@ unsigned int es_corosync_token_ms(struct es_corosync *c)
 	if (!c->has_cmap || cmap_get_uint32(c->cmap, "runtime.config.totem.token", &token_ms) != CS_OK)
 		return 0;
 	return token_ms;
+}
+
+unsigned int es_corosync_vote_late_ms(struct es_corosync *c)
+{
+	uint32_t timeout_ms = DEVICE_TIMEOUT_MS;
+	char *model = NULL;
+
+	if (!c->has_cmap || cmap_get_string(c->cmap, "quorum.device.model", &model) != CS_OK)
+		return 0;
+	free(model);
+	cmap_get_uint32(c->cmap, "quorum.device.timeout", &timeout_ms);
+	if (timeout_ms > DEVICE_TIMEOUT_MAX_MS)
+		timeout_ms = DEVICE_TIMEOUT_MAX_MS;
+	return timeout_ms * 8 / 10 > HEARTBEAT_MIN_MS ? timeout_ms * 8 / 10 : HEARTBEAT_MIN_MS;
 }
 
 int es_corosync_connect(struct es_corosync *c, char *why, size_t size)

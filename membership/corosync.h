@@ -60,6 +60,15 @@ void es_corosync_rejoin(struct es_corosync *corosync);
 /* Milliseconds of the token timeout in force, 0 without a connection; it may change while corosync runs. */
 unsigned int es_corosync_token_ms(struct es_corosync *corosync);
 
+/*
+ * es_corosync_vote_late_ms() - for so long a cut off node may count a quorum device's vote that another one
+ * has already; 0: there is no device. Corosync-qnetd gives a vote away when it has heard nothing for 1 to 1.5
+ * heartbeats (dpd_interval_coefficient); corosync-qdevice notices at the second one that is not answered.
+ * Source: corosync-qdevice 3.0.3, qnetd-client-dpd-timer.c, qdevice-net-echo-request-timer.c, and
+ * qdevice-net-instance.c for the heartbeat.
+ */
+unsigned int es_corosync_vote_late_ms(struct es_corosync *corosync);
+
 struct es_corosync_state {
 	int is_connected;
 	int is_quorate;

@@ -210,7 +210,8 @@ static void proceed(struct es_group *group, uint64_t now_ms)
 		epoch_begin(group, now_ms);
 	if (group->phase == ES_GROUP_STOPPING && ALL_HAVE(group, has_stopped))
 		es_group_set_phase(group, ES_GROUP_HOLDING, now_ms);
-	if (group->phase == ES_GROUP_HOLDING && now_ms >= hold_until(group)) {
+	if (group->phase == ES_GROUP_HOLDING && now_ms >= hold_until(group) &&
+	    now_ms >= group->vote_until_ms) {
 		for (unsigned int i = 0; i < group->node_count; i++)
 			group->node[i].hold_until_ms = 0;
 		es_group_set_phase(group, ES_GROUP_STABLE, now_ms);
@@ -468,6 +469,7 @@ void es_group_lost(struct es_group *group, uint64_t now_ms)
 	es_grants_lost(&group->grants);
 	group->member_count = 0;
 	group->is_serving = 0;
+	group->vote_until_ms = 0;
 	group->hello_is_out = 0;
 	es_group_set_phase(group, ES_GROUP_OUT, now_ms);
 	group->ops->changed(group->ctx);

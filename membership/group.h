@@ -126,6 +126,8 @@ struct es_group_member {
  * @settings_are_new: no message has told this node's settings since a reload changed them; @settings_changed:
  * the settings of this node or of a member have changed, and es_group_is_alike_again() has not looked at them
  * yet
+ * @vote_late_ms: for so long another node may count a quorum device's vote that has moved here; 0: there is
+ * no device; @vote_until_ms: until then, one may
  * @patience_ms: after so long without a word, or the word that is waited for, a member is suspected
  */
 struct es_group {
@@ -136,6 +138,8 @@ struct es_group {
 	unsigned int node_count;
 	uint64_t lease_ms;
 	uint64_t patience_ms;
+	uint64_t vote_late_ms;
+	uint64_t vote_until_ms;
 	enum es_group_phase phase;
 	uint32_t epoch;
 	uint32_t served;

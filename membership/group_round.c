@@ -215,6 +215,24 @@ static int is_out_of_date(const struct es_group *group, const struct es_group_me
 	return self_is_in && one_is_missing;
 }
 
+/*
+ * A node that is not here may be in a ring yet by a quorum device's vote, if nobody here is in one: it has
+ * been cut off from the device, which has given its vote to this side, and does not know. Since this node has
+ * had quorum, no other can have got it. All members see to that themselves, so nobody is told, and nobody
+ * waits any more when all nodes are there.
+ */
+static void vote_wait(struct es_group *group, const struct es_group_member *reference, uint64_t now_ms)
+{
+	int one_is_away = 0;
+
+	for (unsigned int i = 0; i < group->node_count; i++)
+		one_is_away |= group->node[i].name[0] && !group->node[i].is_member;
+	if (!one_is_away || reference->hello.in_ring || !group->vote_late_ms)
+		group->vote_until_ms = 0;
+	else if (!group->vote_until_ms)
+		group->vote_until_ms = now_ms + es_group_lease_max_ms(group) + group->vote_late_ms;
+}
+
 int es_group_round(struct es_group *group, uint64_t now_ms)
 {
 	const struct es_group_member *apart_of[ES_GROUP_MEMBERS_MAX] = {}, *const *apart = NULL;
@@ -257,6 +275,7 @@ int es_group_round(struct es_group *group, uint64_t now_ms)
 			group->epoch = member->hello.epoch;
 		member_judge(group, member, reference, apart, now_ms);
 	}
+	vote_wait(group, reference, now_ms);
 	es_group_grants_round(group);
 	return 1;
 }

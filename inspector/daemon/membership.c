@@ -110,10 +110,12 @@ static void on_unkept(void *ctx)
 static const struct es_daemon_by_hand_ops by_hand_ops = {.say = on_by_hand, .unkept = on_unkept};
 
 /* A node that the others have given up has heard nothing for the token's timeout at least. */
-static void lease_measure(struct es_membership *m, unsigned int token_ms)
+static void lease_measure(struct es_membership *m, const struct es_bus_state *bus)
 {
-	if (token_ms)
-		m->lease_ms = m->group.lease_ms = token_ms > LEASE_MAX_MS ? LEASE_MAX_MS : token_ms;
+	if (!bus->token_ms)
+		return;
+	m->lease_ms = m->group.lease_ms = bus->token_ms > LEASE_MAX_MS ? LEASE_MAX_MS : bus->token_ms;
+	m->group.vote_late_ms = bus->vote_late_ms;
 }
 
 static void on_view(void *ctx, struct es_group_id self, const struct es_group_id *members, unsigned int count,
@@ -123,7 +125,7 @@ static void on_view(void *ctx, struct es_group_id self, const struct es_group_id
 	struct es_bus_state bus;
 
 	es_bus_state(m->bus, &bus);
-	lease_measure(m, bus.token_ms);
+	lease_measure(m, &bus);
 	es_cluster_watch_view(m, count);
 	es_group_view(&m->group, self, members, count, leavers, leaver_count, es_membership_now_ms());
 	es_by_hand_view(&m->by_hand);
@@ -254,7 +256,7 @@ static void bus_watch(struct es_membership *m)
 
 	es_bus_state(m->bus, &bus);
 	es_story_quorum(m, bus.is_quorate);
-	lease_measure(m, bus.token_ms);
+	lease_measure(m, &bus);
 	if (!bus.why[0] || !strcmp(bus.why, m->why))
 		return;
 	if (!bus.is_joined) {

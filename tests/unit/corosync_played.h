@@ -24,7 +24,8 @@ static struct {
 	quorum_model_v1_data_t quorum;
 	void *cpg_context, *quorum_context;
 	int is_down, is_joined, busy, breaks;
-	unsigned int token_ms, sent;
+	unsigned int token_ms, device_timeout_ms, sent;
+	int has_device;
 	char datagram[64][65536];
 	size_t len[64];
 	uint32_t quorate;
@@ -217,9 +218,24 @@ cs_error_t cmap_get_uint32(cmap_handle_t handle, const char *key, uint32_t *valu
 {
 	PLAYED;
 	(void)handle;
+	if (!strcmp(key, "quorum.device.timeout") && corosync.device_timeout_ms)
+		*value = corosync.device_timeout_ms;
+	if (!strcmp(key, "quorum.device.timeout"))
+		return corosync.device_timeout_ms ? CS_OK : CS_ERR_NOT_EXIST;
 	assert_string_equal(key, "runtime.config.totem.token");
 	*value = corosync.token_ms;
 	return corosync.token_ms ? CS_OK : CS_ERR_NOT_EXIST;
+}
+
+cs_error_t cmap_get_string(cmap_handle_t handle, const char *key, char **value)
+{
+	PLAYED;
+	(void)handle;
+	assert_string_equal(key, "quorum.device.model");
+	if (!corosync.has_device)
+		return CS_ERR_NOT_EXIST;
+	*value = strdup("net");
+	return CS_OK;
 }
 
 cs_error_t cmap_finalize(cmap_handle_t handle)

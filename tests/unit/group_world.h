@@ -96,6 +96,7 @@ static int clock_drift[NODES]; /* by so many in 1,000 a node's clock runs too fa
 static struct letter letters[LETTERS_MAX];
 static unsigned int letter_count;
 static unsigned int tie_quorum; /* not 0: so many nodes with the first one are enough, and none without it */
+static unsigned int vote_late_ms; /* of nodes that start: es_corosync_vote_late_ms() */
 static unsigned int lost_late_ms; /* up to so much later a minority hears that it is one */
 static unsigned int lose_percent, late_percent, late_ms, pass_percent; /* what becomes of datagrams */
 static const struct world_hooks *hooks;
@@ -250,6 +251,7 @@ static void start(unsigned int node, const char *settings)
 	es_group_init(&p->group, &ops, p, names, NODES, node, served[node], LEASE_MS, PATIENCE_MS);
 	es_group_describe(&p->group, 100, settings);
 	es_grants_start(&p->group.grants, now << 20, local(node));
+	p->group.vote_late_ms = vote_late_ms;
 	p->node = node;
 	p->pid++;
 	p->is_running = 1;

@@ -139,6 +139,7 @@ static struct es_bus *bus(void)
 	memset(&got, 0, sizeof(got));
 	returned = 0;
 	corosync.token_ms = 1000;
+	corosync.has_device = 1;
 	for (int i = 0; i < 2; i++)
 		corosync.fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	assert_int_equal(es_bus_new(&ops, NULL, &b), 0);
@@ -165,6 +166,7 @@ static struct es_bus *joined(void)
 	es_bus_state(b, &is);
 	assert_true(is.is_connected && is.is_quorate && is.is_joined);
 	assert_int_equal(is.token_ms, 1000);
+	assert_int_equal(is.vote_late_ms, 8000);
 	assert_string_equal(is.why, "");
 	return b;
 }

@@ -100,6 +100,31 @@ static void test_joins_with_quorum_only(void **state)
 	assert_false(corosync.is_joined);
 }
 
+/* The heartbeat that corosync-qdevice makes of its timeout, which is 10 s where corosync.conf names none. */
+static void test_quorum_device(void **state)
+{
+	struct es_corosync *c = bus();
+	char why[256];
+
+	(void)state;
+	corosync.device_timeout_ms = 1250;
+	assert_int_equal(es_corosync_vote_late_ms(c), 0); /* not connected */
+	quorum_says(1, 5);
+	assert_int_equal(es_corosync_connect(c, why, sizeof(why)), 0);
+	assert_int_equal(es_corosync_vote_late_ms(c), 0);
+	corosync.has_device = 1;
+	assert_int_equal(es_corosync_vote_late_ms(c), 1000);
+	corosync.device_timeout_ms = 500; /* it takes no shorter ones */
+	assert_int_equal(es_corosync_vote_late_ms(c), 1000);
+	corosync.device_timeout_ms = 5000;
+	assert_int_equal(es_corosync_vote_late_ms(c), 4000);
+	corosync.device_timeout_ms = 4294967295U;
+	assert_int_equal(es_corosync_vote_late_ms(c), 120000);
+	corosync.device_timeout_ms = 0;
+	assert_int_equal(es_corosync_vote_late_ms(c), 8000);
+	es_corosync_free(&c);
+}
+
 static void test_no_token_no_lease(void **state)
 {
 	struct es_corosync *c = bus();
@@ -276,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_joins_with_quorum_only),
+		cmocka_unit_test(test_quorum_device),
 		cmocka_unit_test(test_no_token_no_lease),
 		cmocka_unit_test(test_minority_hears_nothing),
 		cmocka_unit_test(test_majority_goes_on),

@@ -113,6 +113,50 @@ static void test_minority(void **state)
 	end();
 }
 
+/*
+ * A node starts, cut off from the others, and a quorum device gives it the vote that they had: they are cut
+ * off from the device, too, and do not know for a while. With all nodes there, nobody need wait for that.
+ */
+static void test_vote_moves(void **state)
+{
+	uint64_t moved;
+
+	(void)state;
+	seed = 10;
+	begin();
+	run(2000);
+	crash(0);
+	run(3000);
+	assert_true(inspected() == ~0ULL);
+	part[0] = 1;
+	tie_quorum = 1;
+	vote_late_ms = 3 * LEASE_MS;
+	moved = now;
+	join(0, same);
+	assert_true(process[0].in_view && process[1].in_view);
+	run(vote_late_ms); /* check() watches that no slot is at two nodes */
+	assert_int_equal(process[0].group.phase, ES_GROUP_HOLDING);
+	for (unsigned int i = 1; i < NODES; i++) {
+		process[i].in_view = 0;
+		process[i].is_lost = 1;
+		process[i].lost_at = now;
+	}
+	while (process[0].group.phase != ES_GROUP_STABLE && now < moved + 5 * LEASE_MS)
+		run(5);
+	assert_true(process[0].group.phase == ES_GROUP_STABLE && inspected() == ~0ULL);
+	tie_quorum = 0;
+	end();
+	begin();
+	crash(4);
+	run(300);
+	assert_true(process[0].group.vote_until_ms > 2 * LEASE_MS + now);
+	join(4, same);
+	run(2000);
+	assert_whole();
+	vote_late_ms = 0;
+	end();
+}
+
 static void test_weight(void **state)
 {
 	(void)state;
@@ -384,14 +428,14 @@ static void test_random_worlds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),		cmocka_unit_test(test_leave_in_order),
-		cmocka_unit_test(test_crash),		cmocka_unit_test(test_crash_while_leaving),
-		cmocka_unit_test(test_minority),	cmocka_unit_test(test_weight),
-		cmocka_unit_test(test_weight_0_of_all), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_stalled),		cmocka_unit_test(test_settings),
-		cmocka_unit_test(test_random_worlds),	cmocka_unit_test(test_reload),
-		cmocka_unit_test(test_others_served),	cmocka_unit_test(test_made_alike),
-		cmocka_unit_test(test_two_refused),
+		cmocka_unit_test(test_forms),	   cmocka_unit_test(test_leave_in_order),
+		cmocka_unit_test(test_crash),	   cmocka_unit_test(test_crash_while_leaving),
+		cmocka_unit_test(test_minority),   cmocka_unit_test(test_vote_moves),
+		cmocka_unit_test(test_weight),	   cmocka_unit_test(test_weight_0_of_all),
+		cmocka_unit_test(test_refused),	   cmocka_unit_test(test_stalled),
+		cmocka_unit_test(test_settings),   cmocka_unit_test(test_random_worlds),
+		cmocka_unit_test(test_reload),	   cmocka_unit_test(test_others_served),
+		cmocka_unit_test(test_made_alike), cmocka_unit_test(test_two_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
