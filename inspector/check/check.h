@@ -77,6 +77,8 @@ struct es_check {
 };
 
 /* run.c: runs one group, or all of them. Exits when there is no memory. */
+/* quorum_device.c: an item of es_check_corosync_group */
+void es_check_quorum_device(struct es_check *check);
 void es_check_run_group(struct es_check *check, const struct es_check_group *group);
 void es_check_run(struct es_check *check);
 

@@ -214,10 +214,19 @@ static int has_fencing(const struct es_check *check)
 	return has;
 }
 
+static int has_survive(const struct es_conf *conf)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (conf->services[i].survive)
+			return 1;
+	return 0;
+}
+
 static void check_two_nodes(struct es_check *check)
 {
-	static const char action[] =
-		"quorum { device { model: net  net { host: QNETD  algorithm: ffsplit } } } in " CONF;
+	static const char action[] = "quorum { device { model: net  votes: 1  timeout: 1250  net { host: "
+				     "QNETD  algorithm: ffsplit } } } "
+				     "in " CONF;
 	struct es_cmap_node *nodes;
 	int fencing, n = 0;
 
@@ -235,7 +244,8 @@ static void check_two_nodes(struct es_check *check)
 	}
 	if (!is_two_node(check)) {
 		es_check_warning(check, action,
-				 "two nodes without a quorum device: either's death silences the other");
+				 "two nodes without a quorum device: either's death silences the other%s",
+				 has_survive(check->conf) ? ", and survive takes no effect" : "");
 		return;
 	}
 	fencing = has_fencing(check);
@@ -547,6 +557,8 @@ static const struct es_check_item items[] = {
 	{"ping_timeout", "A short stall takes the link down.", check_ping},
 	{"two_nodes", "Two nodes have no majority: after a split both answer a client, or none does.",
 	 check_two_nodes},
+	{"quorum_device", "While corosync asks a quorum device for its vote, no node answers.",
+	 es_check_quorum_device},
 	{"wait_for_all", "A node that starts alone, cut off from the others, becomes quorate beside them.",
 	 check_wait_for_all},
 	{"votes", "Quorum is more than half of the votes that are expected.", check_votes},

@@ -5,6 +5,8 @@
 #include "cmocka_all.h"
 #include "check_world.h"
 
+#define QDEVICE_PID "run/corosync-qdevice/corosync-qdevice.pid"
+
 static void test_cluster(void **state)
 {
 	(void)state;
@@ -163,6 +165,9 @@ static void test_two_nodes(void **state)
 	conf->node_count = 2;
 	corosync_set("nodelist.node.3.ring0_addr", NULL);
 	expect_one("corosync.two_nodes", ES_CHECK_WARNING, "either's death silences the other");
+	conf->services[0].survive = 1;
+	expect_one("corosync.two_nodes", ES_CHECK_WARNING, "and survive takes no effect");
+	conf->services[0].survive = 0;
 	corosync_set("runtime.votequorum.two_node", "1");
 	expect_one("corosync.two_nodes", ES_CHECK_ERROR, "without fencing");
 	put("var/lib/pacemaker/cib/cib.xml", stonith);
@@ -171,11 +176,36 @@ static void test_two_nodes(void **state)
 	    "<primitive class=\"stonith\"/><nvpair id=\"s\" name=\"stonith-enabled\" value=\"false\"/>");
 	expect_one("corosync.two_nodes", ES_CHECK_ERROR, "without fencing");
 	corosync_set("quorum.device.model", "net");
+	corosync_set("quorum.device.timeout", "1250");
+	put(QDEVICE_PID, "1");
 	run_again();
 	assert_int_equal(check.totals[ES_CHECK_ERROR], 0);
 	assert_int_equal(finding("corosync.two_nodes")->severity, ES_CHECK_OK);
 	corosync_set("quorum.wait_for_all", "0");
 	expect_one("corosync.wait_for_all", ES_CHECK_ERROR, "wait_for_all off");
+	take(QDEVICE_PID);
+}
+
+static void test_quorum_device(void **state)
+{
+	(void)state;
+	run_again();
+	assert_string_equal(finding("corosync.quorum_device")->found, "no quorum device");
+	corosync_set("quorum.device.model", "net");
+	expect_one("corosync.quorum_device", ES_CHECK_WARNING, "no corosync-qdevice runs here");
+	put(QDEVICE_PID, "4711\n");
+	expect_one("corosync.quorum_device", ES_CHECK_WARNING,
+		   "up to 12.0 s, and answer nothing (its timeout is 10000 ms)");
+	corosync_set("quorum.device.timeout", "2501");
+	expect_one("corosync.quorum_device", ES_CHECK_WARNING, "up to 3.0 s");
+	corosync_set("quorum.device.timeout", "1250");
+	run_again();
+	assert_int_equal(finding("corosync.quorum_device")->severity, ES_CHECK_OK);
+	assert_non_null(strstr(finding("corosync.quorum_device")->found, "within 1.5 s"));
+	corosync_set("quorum.device.timeout", "100");
+	run_again();
+	assert_non_null(strstr(finding("corosync.quorum_device")->found, "within 1.5 s"));
+	take(QDEVICE_PID);
 }
 
 static void test_corosync_out_of_reach(void **state)
@@ -470,20 +500,11 @@ static void test_poison(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_cluster),
-		TEST(test_corosync),
-		TEST(test_corosync_nodes),
-		TEST(test_two_nodes),
-		TEST(test_corosync_out_of_reach),
-		TEST(test_settings),
-		TEST(test_drift),
-		TEST(test_members),
-		TEST(test_clocks),
-		TEST(test_partial),
-		TEST(test_decisions),
-		TEST(test_heard),
-		TEST(test_metrics),
-		TEST(test_poison),
+		TEST(test_cluster),   TEST(test_corosync),	TEST(test_corosync_nodes),
+		TEST(test_two_nodes), TEST(test_quorum_device), TEST(test_corosync_out_of_reach),
+		TEST(test_settings),  TEST(test_drift),		TEST(test_members),
+		TEST(test_clocks),    TEST(test_partial),	TEST(test_decisions),
+		TEST(test_heard),     TEST(test_metrics),	TEST(test_poison),
 	};
 
 	return cmocka_run_group_tests_name("check_cluster", tests, group_setup, group_teardown);
