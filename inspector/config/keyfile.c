@@ -4,6 +4,7 @@
  * use, so that no two uses share a key. Secrets are overwritten as soon as the keys are derived, and no
  * message quotes them.
  */
+#include "inspector/base/datagram_mac.h"
 #include "inspector/base/hex.h"
 #include "inspector/config/keyfile.h"
 
@@ -328,6 +329,17 @@ int es_keys_read(const char *path, struct es_keys *ret_keys, struct es_conf_erro
 		*ret_keys = keys;
 	OPENSSL_cleanse(&keys, sizeof(keys));
 	return r;
+}
+
+int es_keys_have_signed(const struct es_keys *keys, const void *data, size_t len, size_t mac_at)
+{
+	__be64 mac;
+
+	memcpy(&mac, (const __u8 *)data + mac_at, sizeof(mac));
+	for (unsigned int i = 0; i < keys->count; i++)
+		if (es_datagram_mac(&keys->key[i].handover, data, len, mac_at) == mac)
+			return 1;
+	return 0;
 }
 
 void es_keys_wipe(struct es_keys *keys)

@@ -13,6 +13,7 @@
  * The first key signs, both verify. The second is the previous one, still valid, or (higher id) the next one,
  * already valid. The ring's secret stands apart because rotation must not move flows.
  */
+#include <stddef.h>
 #include "inspector/base/error.h"
 #include "kmod/core/siphash.h"
 
@@ -46,6 +47,12 @@ struct es_keys {
  * neither root nor we; -EINVAL for its content; or the error of reading it. @err never holds key material.
  */
 int es_keys_read(const char *path, struct es_keys *ret_keys, struct es_conf_error *err);
+
+/**
+ * es_keys_have_signed() - has a node of the cluster signed these @len bytes, with es_datagram_mac() and
+ * one of the handover keys? @mac_at: where the signature stands, among them or right after them
+ */
+int es_keys_have_signed(const struct es_keys *keys, const void *data, size_t len, size_t mac_at);
 
 /* Overwrites derived keys that are no longer needed. */
 void es_keys_wipe(struct es_keys *keys);

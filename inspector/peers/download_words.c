@@ -2,15 +2,9 @@
 /* The datagrams by which nodes tell each other of their long responses. */
 #include <errno.h>
 #include <string.h>
-#include "inspector/base/datagram_mac.h"
 #include "inspector/peers/download_words.h"
 
 #define HEADER offsetof(struct es_download_message, request)
-
-static __be64 mac_of(const struct es_sipkey *key, const struct es_download_message *message, size_t len)
-{
-	return es_datagram_mac(key, message, len, offsetof(struct es_download_message, mac));
-}
 
 static void word_put(struct es_download_wire *wire, const struct es_download *d)
 {
@@ -66,7 +60,7 @@ static int word_get(const struct es_download_message *message, struct es_downloa
 	d->first = es_cpu_be64((__u64)wire->first);
 	d->total = es_cpu_be64((__u64)wire->total);
 	d->service = wire->service;
-	d->owner = message->source;
+	d->owner = message->header.source;
 	d->flags = wire->flags;
 	d->options = (struct es_tcp_options){
 		.mss = es_ntohs(wire->mss),
@@ -90,25 +84,12 @@ size_t es_download_message_make(struct es_download_message *message, unsigned in
 	size_t len = HEADER + word->download.request_len;
 
 	memset(message, 0, sizeof(*message));
-	message->magic = es_htonl(ES_LOADS_MAGIC);
-	message->version = ES_DATAGRAM_DOWNLOAD;
-	message->source = (__u8)self;
-	message->target = (__u8)target;
-	message->sequence = (__be64)es_cpu_be64(sequence);
-	message->sent_ns = (__be64)es_cpu_be64(wall_ns);
+	es_flow_datagram_init(&message->header, ES_DATAGRAM_DOWNLOAD, self, target, sequence, wall_ns);
 	word_put(&message->word, &word->download);
 	message->word.is_over = (__u8) !!word->is_over;
 	memcpy(message->request, word->download.request, word->download.request_len);
-	message->mac = mac_of(key, message, len);
+	es_flow_datagram_sign(&message->header, len, key);
 	return len;
-}
-
-static int is_authentic(const struct es_download_message *message, size_t len, const struct es_keys *keys)
-{
-	for (unsigned int i = 0; i < keys->count; i++)
-		if (mac_of(&keys->key[i].handover, message, len) == message->mac)
-			return 1;
-	return 0;
 }
 
 int es_download_message_read(const void *data, size_t len, unsigned int self, unsigned int node_count,
@@ -116,19 +97,13 @@ int es_download_message_read(const void *data, size_t len, unsigned int self, un
 			     struct es_download_word *ret_word)
 {
 	struct es_download_message message = {};
-	__u64 sequence, sent_ns;
 
 	if (len < HEADER || len > sizeof(message))
 		return -EBADMSG;
 	memcpy(&message, data, len);
-	if (message.magic != es_htonl(ES_LOADS_MAGIC) || message.version != ES_DATAGRAM_DOWNLOAD ||
-	    message.target != self || message.source == self || message.source >= node_count ||
-	    len != HEADER + es_ntohs(message.word.request_len) || !is_authentic(&message, len, keys))
+	if (len != HEADER + es_ntohs(message.word.request_len) ||
+	    !es_flow_datagram_is_new(&message.header, len, ES_DATAGRAM_DOWNLOAD, self, node_count, keys,
+				     wall_ns, heard))
 		return -EBADMSG;
-	sequence = es_cpu_be64((__u64)message.sequence);
-	sent_ns = es_cpu_be64((__u64)message.sent_ns);
-	if (sequence <= heard[message.source] || wall_ns - sent_ns + ES_KEPT_LATE_NS > 2 * ES_KEPT_LATE_NS)
-		return -EBADMSG;
-	heard[message.source] = sequence;
 	return word_get(&message, ret_word) ? -EBADMSG : 0;
 }

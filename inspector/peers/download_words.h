@@ -4,11 +4,10 @@
 
 /*
  * A node tells another one of a long response of its own (cluster/downloads.h), one in a datagram, or that it
- * is over. Authentic and fresh as the datagrams about idle connections (kept_words.h), and ignored by
- * versions that do not know them.
+ * is over.
  */
 #include "inspector/cluster/downloads.h"
-#include "inspector/peers/kept_words.h"
+#include "inspector/peers/flow_datagram.h"
 
 /* struct es_download_word - @is_over: of @download only the flow matters */
 struct es_download_word {
@@ -44,21 +43,13 @@ struct es_download_wire {
 };
 _Static_assert(sizeof(struct es_download_wire) == 176, "no padding");
 
-/* struct es_download_message - header as of struct es_kept_message; behind it the head of the request */
+/* struct es_download_message - after the word, the head of the request */
 struct es_download_message {
-	__be32 magic;
-	__u8 version;
-	__u8 source;
-	__be16 spare_16;
-	__be64 sequence;
-	__be64 sent_ns;
-	__u8 target;
-	__u8 spare[31];
-	__be64 mac;
+	struct es_flow_datagram header;
 	struct es_download_wire word;
 	char request[ES_DOWNLOAD_HEAD_MAX];
 };
-_Static_assert(offsetof(struct es_download_message, word) == sizeof(struct es_handover), "one size");
+_Static_assert(offsetof(struct es_download_message, word) == sizeof(struct es_flow_datagram), "no padding");
 _Static_assert(sizeof(struct es_download_message) <= ES_DATAGRAM_MAX, "it is received whole");
 
 /* es_download_message_make() - as es_kept_message_make(), of one word. Returns its bytes. */

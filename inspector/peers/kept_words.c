@@ -2,15 +2,9 @@
 /* The datagrams by which nodes tell each other of their idle connections. */
 #include <errno.h>
 #include <string.h>
-#include "inspector/base/datagram_mac.h"
 #include "inspector/peers/kept_words.h"
 
 #define HEADER offsetof(struct es_kept_message, word)
-
-static __be64 mac_of(const struct es_sipkey *key, const struct es_kept_message *message, size_t len)
-{
-	return es_datagram_mac(key, message, len, offsetof(struct es_kept_message, mac));
-}
 
 static void word_put(struct es_kept_wire *wire, const struct es_kept_word *word)
 {
@@ -75,25 +69,12 @@ size_t es_kept_message_make(struct es_kept_message *message, unsigned int self, 
 	size_t len = HEADER + count * sizeof(message->word[0]);
 
 	memset(message, 0, sizeof(*message));
-	message->magic = es_htonl(ES_LOADS_MAGIC);
-	message->version = ES_DATAGRAM_KEPT;
-	message->source = (__u8)self;
-	message->target = (__u8)target;
-	message->count = es_htons((__u16)count);
-	message->sequence = (__be64)es_cpu_be64(sequence);
-	message->sent_ns = (__be64)es_cpu_be64(wall_ns);
+	es_flow_datagram_init(&message->header, ES_DATAGRAM_KEPT, self, target, sequence, wall_ns);
+	message->header.count = es_htons((__u16)count);
 	for (unsigned int i = 0; i < count; i++)
 		word_put(&message->word[i], &words[i]);
-	message->mac = mac_of(key, message, len);
+	es_flow_datagram_sign(&message->header, len, key);
 	return len;
-}
-
-static int is_authentic(const struct es_kept_message *message, size_t len, const struct es_keys *keys)
-{
-	for (unsigned int i = 0; i < keys->count; i++)
-		if (mac_of(&keys->key[i].handover, message, len) == message->mac)
-			return 1;
-	return 0;
 }
 
 int es_kept_message_read(const void *data, size_t len, unsigned int self, unsigned int node_count,
@@ -102,24 +83,17 @@ int es_kept_message_read(const void *data, size_t len, unsigned int self, unsign
 {
 	struct es_kept_message message = {};
 	unsigned int count, taken = 0;
-	__u64 sequence, sent_ns;
 
 	if (len < HEADER || len > sizeof(message))
 		return -EBADMSG;
 	memcpy(&message, data, len);
-	count = es_ntohs(message.count);
-	if (message.magic != es_htonl(ES_LOADS_MAGIC) || message.version != ES_DATAGRAM_KEPT ||
-	    message.target != self || message.source == self || message.source >= node_count ||
-	    count > ES_KEPT_WORDS_MAX || len != HEADER + count * sizeof(message.word[0]) ||
-	    !is_authentic(&message, len, keys))
+	count = es_ntohs(message.header.count);
+	if (count > ES_KEPT_WORDS_MAX || len != HEADER + count * sizeof(message.word[0]) ||
+	    !es_flow_datagram_is_new(&message.header, len, ES_DATAGRAM_KEPT, self, node_count, keys, wall_ns,
+				     heard))
 		return -EBADMSG;
-	sequence = es_cpu_be64((__u64)message.sequence);
-	sent_ns = es_cpu_be64((__u64)message.sent_ns);
-	if (sequence <= heard[message.source] || wall_ns - sent_ns + ES_KEPT_LATE_NS > 2 * ES_KEPT_LATE_NS)
-		return -EBADMSG;
-	heard[message.source] = sequence;
 	for (unsigned int i = 0; i < count; i++)
-		if (!word_get(&message.word[i], message.source, &ret_words[taken]) &&
+		if (!word_get(&message.word[i], message.header.source, &ret_words[taken]) &&
 		    ret_words[taken].kept.owner < node_count)
 			taken++;
 	return (int)taken;

@@ -3,16 +3,11 @@
 #define ES_KEPT_WORDS_H
 
 /*
- * A node tells another one of its idle connections (cluster/directory.h), many in a datagram, which goes
- * where loads go, and begins as those do (ES_LOADS_MAGIC). Authentic by SipHash-2-4 under the cluster's
- * handover key, over all of the datagram; fresh by @sequence, which goes up with the number clock, and by the
- * sender's time, for a node that has just started and has heard no number yet. A version that does not know
- * them ignores them. A datagram that is lost is made up for when the connections are told again.
+ * A node tells another one of its idle connections (cluster/directory.h), many in a datagram. One that is
+ * lost is made up for when the connections are told again.
  */
-#include "inspector/base/datagram.h"
 #include "inspector/cluster/directory.h"
-#include "inspector/config/keyfile.h"
-#include "kmod/core/handover.h"
+#include "inspector/peers/flow_datagram.h"
 
 #define ES_KEPT_WORDS_MAX 22
 
@@ -48,28 +43,12 @@ struct es_kept_wire {
 };
 _Static_assert(sizeof(struct es_kept_wire) == 60, "no padding");
 
-/*
- * struct es_kept_message - in network byte order; the header is as long as a handover message's, which the
- * datapath reads first
- * @sent_ns: by the sender's wall clock; @target: the node that it is for
- */
 struct es_kept_message {
-	__be32 magic;
-	__u8 version;
-	__u8 source;
-	__be16 count; /* of @word */
-	__be64 sequence;
-	__be64 sent_ns;
-	__u8 target;
-	__u8 spare[31];
-	__be64 mac;
+	struct es_flow_datagram header; /* with the count of @word */
 	struct es_kept_wire word[ES_KEPT_WORDS_MAX];
 };
-_Static_assert(offsetof(struct es_kept_message, word) == sizeof(struct es_handover), "one size");
+_Static_assert(offsetof(struct es_kept_message, word) == sizeof(struct es_flow_datagram), "no padding");
 _Static_assert(sizeof(struct es_kept_message) <= ES_DATAGRAM_MAX, "it is received whole");
-
-/* A message that was sent so long ago, or will be, is not taken. */
-#define ES_KEPT_LATE_NS (ES_HANDOVER_LATE_S * 1000000000ULL)
 
 /**
  * es_kept_message_make() - from @self to @target; @wall_ns: this node's wall clock
