@@ -13,11 +13,11 @@
 #include "inspector/base/wall.h"
 #include "inspector/peers/exchange.h"
 
+#define MAC_AT offsetof(struct es_loads_message, mac) /* right after the signed bytes */
+
 static __be64 es_loads_mac(const struct es_sipkey *key, const struct es_loads_message *message)
 {
-	const size_t len = offsetof(struct es_loads_message, mac);
-
-	return es_datagram_mac(key, message, len, len);
+	return es_datagram_mac(key, message, MAC_AT, MAC_AT);
 }
 
 int es_load_exchange_open(struct es_load_exchange *exchange, const struct es_cluster *cluster)
@@ -168,14 +168,6 @@ void es_load_exchange_tell_takes(struct es_load_exchange *exchange, const struct
 	es_loads_send(exchange, cluster, &message, understands, ES_WIRE_UNDERSTANDS_FATE);
 }
 
-static int es_loads_is_authentic(const struct es_loads_message *message, const struct es_keys *keys)
-{
-	for (unsigned int i = 0; i < keys->count; i++)
-		if (es_loads_mac(&keys->key[i].handover, message) == message->mac)
-			return 1;
-	return 0;
-}
-
 /*
  * An authentic datagram with a number below the last one was recorded, or its sender began anew with a clock
  * that is earlier than in its former life. Such a sender needs to know. A recorder learns nothing from the
@@ -319,7 +311,7 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	     message.version != ES_DATAGRAM_EVIDENCE && message.version != ES_DATAGRAM_TAKES &&
 	     message.version != ES_DATAGRAM_GRANTS) ||
 	    message.source == cluster->self || message.source >= cluster->conf->node_count ||
-	    !es_loads_is_authentic(&message, keys))
+	    !es_keys_have_signed(keys, &message, MAC_AT, MAC_AT))
 		goto refused;
 	if (is_elsewhere) { /* a cable or a setting is wrong, or it is a recording */
 		exchange->elsewhere_ifindex = exchange->ifindex;

@@ -6,11 +6,7 @@
 #include "inspector/peers/rate_words.h"
 
 #define HEADER offsetof(struct es_rates_message, word)
-
-static __be64 mac_of(const struct es_sipkey *key, const struct es_rates_message *message, size_t len)
-{
-	return es_datagram_mac(key, message, len, offsetof(struct es_rates_message, mac));
-}
+#define MAC_AT offsetof(struct es_rates_message, mac)
 
 size_t es_rates_message_make(struct es_rates_message *message, unsigned int self, __u64 sequence,
 			     const struct es_rate_word *words, unsigned int count,
@@ -29,7 +25,7 @@ size_t es_rates_message_make(struct es_rates_message *message, unsigned int self
 		message->word[i].increment_ns = (__be64)es_cpu_be64(words[i].increment_ns);
 		message->word[i].count = es_htonl(words[i].count);
 	}
-	message->mac = mac_of(key, message, len);
+	message->mac = es_datagram_mac(key, message, len, MAC_AT);
 	return len;
 }
 
@@ -39,7 +35,6 @@ int es_rates_message_read(const void *data, size_t len, unsigned int self, unsig
 	struct es_rates_message message = {};
 	unsigned int count;
 	__u64 sequence;
-	int is_authentic = 0;
 
 	if (len < HEADER || len > sizeof(message))
 		return -EBADMSG;
@@ -49,10 +44,8 @@ int es_rates_message_read(const void *data, size_t len, unsigned int self, unsig
 	    message.source == self || message.source >= node_count || count > ES_RATES_WORDS_MAX ||
 	    len != HEADER + count * sizeof(message.word[0]))
 		return -EBADMSG;
-	for (unsigned int i = 0; i < keys->count; i++)
-		is_authentic |= mac_of(&keys->key[i].handover, &message, len) == message.mac;
 	sequence = es_cpu_be64((__u64)message.sequence);
-	if (!is_authentic || sequence <= heard[message.source])
+	if (!es_keys_have_signed(keys, &message, len, MAC_AT) || sequence <= heard[message.source])
 		return -EBADMSG;
 	heard[message.source] = sequence;
 	for (unsigned int i = 0; i < count; i++) {

@@ -9,11 +9,7 @@
 #include "inspector/peers/snapshots.h"
 
 #define HEADER sizeof(struct es_snapshot_header)
-
-static __be64 mac_of(const struct es_sipkey *key, const struct es_snapshot_message *message, size_t len)
-{
-	return es_datagram_mac(key, message, len, offsetof(struct es_snapshot_message, header.mac));
-}
+#define MAC_AT offsetof(struct es_snapshot_message, header.mac)
 
 static void header_make(struct es_snapshot_message *message, unsigned int self, unsigned int target,
 			unsigned long long number, enum es_snapshot_kind kind)
@@ -31,7 +27,7 @@ size_t es_snapshot_ask(struct es_snapshot_message *message, unsigned int self, u
 		       unsigned long long number, const struct es_sipkey *key)
 {
 	header_make(message, self, target, number, ES_SNAPSHOT_ASK);
-	message->header.mac = mac_of(key, message, HEADER);
+	message->header.mac = es_datagram_mac(key, message, HEADER, MAC_AT);
 	return HEADER;
 }
 
@@ -63,7 +59,7 @@ static size_t part_make(struct es_snapshot_message *message, const char *text, s
 	message->header.len = es_htons((__u16)size);
 	message->header.part = (__u8)part;
 	memcpy(message->text, text + at, size);
-	message->header.mac = mac_of(key, message, HEADER + size);
+	message->header.mac = es_datagram_mac(key, message, HEADER + size, MAC_AT);
 	return HEADER + size;
 }
 
@@ -81,7 +77,7 @@ size_t es_snapshot_settings_ask(struct es_snapshot_message *message, unsigned in
 {
 	header_make(message, self, target, number, ES_SNAPSHOT_ASK_SETTINGS);
 	message->header.known = (__be64)es_cpu_be64(known);
-	message->header.mac = mac_of(key, message, HEADER);
+	message->header.mac = es_datagram_mac(key, message, HEADER, MAC_AT);
 	return HEADER;
 }
 
@@ -97,7 +93,7 @@ size_t es_snapshot_history_ask(struct es_snapshot_message *message, unsigned int
 			       unsigned long long number, const struct es_sipkey *key)
 {
 	header_make(message, self, target, number, ES_SNAPSHOT_ASK_HISTORY);
-	message->header.mac = mac_of(key, message, HEADER);
+	message->header.mac = es_datagram_mac(key, message, HEADER, MAC_AT);
 	return HEADER;
 }
 
@@ -118,14 +114,6 @@ unsigned long long es_snapshot_digest(const char *text)
 	return hash;
 }
 
-static int is_authentic(const struct es_snapshot_message *message, size_t len, const struct es_keys *keys)
-{
-	for (unsigned int i = 0; i < keys->count; i++)
-		if (mac_of(&keys->key[i].handover, message, len) == message->header.mac)
-			return 1;
-	return 0;
-}
-
 int es_snapshot_read(const void *data, size_t len, unsigned int self, unsigned int node_count,
 		     const struct es_keys *keys, struct es_snapshot_message *ret_message)
 {
@@ -137,7 +125,7 @@ int es_snapshot_read(const void *data, size_t len, unsigned int self, unsigned i
 	memcpy(ret_message, data, len);
 	if (header->magic != es_htonl(ES_LOADS_MAGIC) || header->version != ES_DATAGRAM_SNAPSHOT ||
 	    header->target != self || header->source == self || header->source >= node_count ||
-	    len != HEADER + es_ntohs(header->len) || !is_authentic(ret_message, len, keys))
+	    len != HEADER + es_ntohs(header->len) || !es_keys_have_signed(keys, ret_message, len, MAC_AT))
 		return -EBADMSG;
 	return 0;
 }

@@ -6,11 +6,7 @@
 #include "inspector/rollout/message.h"
 
 #define HEADER sizeof(struct es_rollout_header)
-
-static __be64 mac_of(const struct es_sipkey *key, const struct es_rollout_datagram *datagram, size_t len)
-{
-	return es_datagram_mac(key, datagram, len, offsetof(struct es_rollout_datagram, header.mac));
-}
+#define MAC_AT offsetof(struct es_rollout_datagram, header.mac)
 
 size_t es_rollout_put(struct es_rollout_datagram *datagram, const struct es_rollout_message *message,
 		      const struct es_sipkey *key)
@@ -36,16 +32,8 @@ size_t es_rollout_put(struct es_rollout_datagram *datagram, const struct es_roll
 		memcpy(datagram->text, message->text, message->len);
 		len += message->len;
 	}
-	datagram->header.mac = mac_of(key, datagram, len);
+	datagram->header.mac = es_datagram_mac(key, datagram, len, MAC_AT);
 	return len;
-}
-
-static int is_authentic(const struct es_rollout_datagram *datagram, size_t len, const struct es_keys *keys)
-{
-	for (unsigned int i = 0; i < keys->count; i++)
-		if (mac_of(&keys->key[i].handover, datagram, len) == datagram->header.mac)
-			return 1;
-	return 0;
 }
 
 int es_rollout_get(const void *data, size_t len, unsigned int self, unsigned int node_count,
@@ -62,7 +50,8 @@ int es_rollout_get(const void *data, size_t len, unsigned int self, unsigned int
 	has_text = header->kind == ES_ROLLOUT_PART || header->kind == ES_ROLLOUT_STATE;
 	if (header->magic != es_htonl(ES_LOADS_MAGIC) || header->version != ES_DATAGRAM_ROLLOUT ||
 	    header->target != self || header->source == self || header->source >= node_count ||
-	    len != HEADER + (has_text ? es_ntohs(header->len) : 0U) || !is_authentic(ret_datagram, len, keys))
+	    len != HEADER + (has_text ? es_ntohs(header->len) : 0U) ||
+	    !es_keys_have_signed(keys, ret_datagram, len, MAC_AT))
 		return -EBADMSG;
 	*ret_message = (struct es_rollout_message){
 		.source = header->source,
