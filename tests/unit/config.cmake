@@ -4,6 +4,7 @@ find_package(Threads REQUIRED)
 
 earshot_unit_test(config earshot-config)
 earshot_unit_test(config_errors earshot-config)
+earshot_unit_test(config_syntax earshot-config)
 earshot_unit_test(config_self earshot-config)
 earshot_unit_test(config_rules earshot-config)
 earshot_unit_test(config_tls earshot-config)

@@ -41,6 +41,24 @@ static inline void check_error(const char *text, size_t size, const char *expect
 	assert_ptr_equal(conf, (void *)&conf);
 }
 
+/* A wrong file, and what is said about it. */
+struct wrong_text {
+	const char *text;
+	const char *error;
+};
+
+/* Nothing of a wrong file is left for the next one, in libconfuse's lexer least of all. */
+static inline void check_errors(const struct wrong_text *wrong, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct es_conf *conf;
+
+		check_error(wrong[i].text, strlen(wrong[i].text), wrong[i].error);
+		conf = parse_ok(MINIMAL);
+		es_conf_free(&conf);
+	}
+}
+
 /* @count sections of one kind, made of @format with the number twice */
 static inline char *many(const char *head, unsigned int count, const char *format)
 {
