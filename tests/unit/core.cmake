@@ -69,6 +69,7 @@ target_compile_definitions(test_inspect_more PRIVATE EARSHOT_PLUGINS="${CMAKE_BI
 add_dependencies(test_inspect_more debug)
 earshot_unit_test(inspect_ask earshot-inspect)
 earshot_unit_test(inspect_pause earshot-inspect)
+earshot_unit_test(ask_port earshot-ask)
 earshot_unit_test(asked earshot-ask)
 earshot_unit_test(inspect_poison earshot-inspect)
 target_compile_definitions(test_inspect_poison PRIVATE EARSHOT_PLUGINS="${CMAKE_BINARY_DIR}/plugins")

@@ -284,6 +284,22 @@ static inline void vanish(unsigned int node)
 	receiver[node] = -1;
 }
 
+/* The service is earshot-tls's from now on. */
+static inline void is_tls(enum es_inspect inspect)
+{
+	struct es_conf_service *service = &conf->services[0];
+	struct es_flow flow = flow_of(1);
+
+	service->inspect = ES_INSPECT_NEVER;
+	service->tls.line = 1;
+	service->tls.inspect = inspect;
+	service->port = 80;
+	if (clients_are_v6)
+		service->address6 = flow.service;
+	else
+		service->address = flow.service;
+}
+
 /* The metrics' counters of the only service. */
 #define REQUESTS(node, decision)                                                                             \
 	((int)es_tally_request(in.tally, 0, (unsigned int)(node), ES_TALLY_##decision))
