@@ -8,7 +8,7 @@ IPVS itself is not in every kernel. "nat" keeps a table of connections, as LVS d
 and nodes reply directly.
 """
 from cluster import rules
-from earshotlab import Lab, LabError, netns, topology, wait_for
+from earshotlab import LabError, netns, topology, wait_for
 from earshotlab.probe import receives
 
 import targets
@@ -18,12 +18,13 @@ make_docroot = targets.make_docroot
 NAT, ROUTE, DIRECT = "nat", "route", "direct"
 FRONTS = (NAT, ROUTE)
 EARSHOT = {
-    "ring": ("ring", {"service.inspect": "never"}, ""),
-    "wlc": ("wlc", {"service.inspect": "first"}, ""),
-    "xlard-r": ("xlard-r", {"service.inspect": "first"}, ""),
-    # One server behind all inspectors, as behind Yang and Luo's distributor.
-    "distributor": ("wrr", {"service.inspect": "first"}, 'location "/" { nodes = n1 }\n'),
+    "ring": {"policy": "ring", "settings": {**targets.WORKERS, "service.inspect": "never"}},
+    "wlc": {"policy": "wlc", "settings": {**targets.WORKERS, "service.inspect": "first"}},
+    "xlard-r": {"policy": "xlard-r", "settings": {**targets.WORKERS, "service.inspect": "first"}},
+    "distributor": {"policy": "wrr", "settings": {**targets.WORKERS, "service.inspect": "first"}},
 }
+# One server behind all inspectors, as behind Yang and Luo's distributor.
+RULES = {"distributor": 'location "/" { nodes = n1 }\n'}
 _NAT = """\
 table ip front {{
     chain in {{
@@ -42,50 +43,29 @@ _ROUTE_SYSCTLS = {"net.ipv4.fib_multipath_hash_policy": 1, "net.ipv4.conf.all.se
 class Targets(targets.Targets):
     """Brings up what a mode needs when it is first asked for; `stack` takes it down."""
 
-    def __init__(self, stack, docroot, nodes):
-        super().__init__(stack, docroot)
-        self.names = [f"n{number}" for number in range(1, nodes + 1)]
-        self.fronts = {NAT: f"n{nodes + 1}", ROUTE: f"n{nodes + 2}"}
+    fronts = FRONTS
 
-    def lab(self, mode):
-        key = "plain" if mode in FRONTS else "distributor" if mode == DIRECT else mode
-        if key not in self.labs:
-            self.labs[key] = self._make(key)
-        return self.labs[key]
+    def __init__(self, stack, docroot, nodes):
+        super().__init__(stack, docroot, EARSHOT, nodes=nodes)
+
+    def key(self, mode):
+        return "distributor" if mode == DIRECT else super().key(mode)
 
     def url(self, mode):
         lab = self.lab(mode)
-        machine = {NAT: self.fronts[NAT], DIRECT: "n1"}.get(mode)
+        machine = {NAT: self.front[NAT], DIRECT: "n1"}.get(mode)
         return f"http://{lab.node(machine).public_address if machine else topology.VIP}"
 
-    def counters(self, mode):
-        """The cluster's counters, summed over its nodes; nothing for a mode without earshotd."""
-        total = {}
-        for node in self.names if mode in EARSHOT else ():
-            for name, value in self.lab(mode).counters(node).items():
-                total[name] = total.get(name, 0) + value
-        return total
+    def _configure(self, lab, key):
+        rules.add(lab, RULES.get(key))
 
-    def _make(self, key):
-        if key == "plain":
-            lab = Lab(nodes=len(self.names) + len(FRONTS), earshot=False, server="none")
-        else:
-            policy, settings, _ = EARSHOT[key]
-            lab = Lab(nodes=len(self.names), server="none", policy=policy, settings={**targets.WORKERS, **settings})
-        self.stack.enter_context(lab)
-        netns.set_sysctls(lab.net.client, {"net.ipv4.tcp_tw_reuse": 1})
-        self._servers(lab, self.names)
-        if key == "plain":
-            self._translate(lab)
-            self._route(lab)
-        else:
-            rules.add(lab, EARSHOT[key][2])
-            lab.wait_serving()
-        return lab
+    def _proxies(self, lab):
+        self._translate(lab)
+        self._route(lab)
 
     def _translate(self, lab):
         """LVS-NAT: the front end gives connections to the nodes' private addresses in turn, and gets their replies."""
-        front = lab.node(self.fronts[NAT])
+        front = lab.node(self.front[NAT])
         netns.set_sysctls(front.namespace, {"net.ipv4.ip_forward": 1})
         nodes = ", ".join(f"{number} : {lab.node(node).cluster_address}" for number, node in enumerate(self.names))
         table = _NAT.format(address=front.public_address, port=topology.PORT, count=len(self.names), nodes=nodes)
@@ -97,18 +77,18 @@ class Targets(targets.Targets):
             netns.ip_batch(lab.net.namespace(node), [
                 f"rule add from {lab.node(node).cluster_address} lookup {_NAT_TABLE}",
                 f"route add default via {front.cluster_address} dev eth1 table {_NAT_TABLE}"])
-        self._await(lab, front.public_address)
+        self._reached(lab, front.public_address)
 
     def _route(self, lab):
         """LVS-DR: the front end chooses by the hash of addresses and ports; nodes have the address, and reply directly."""
-        front = lab.node(self.fronts[ROUTE])
+        front = lab.node(self.front[ROUTE])
         netns.set_sysctls(front.namespace, {"net.ipv4.ip_forward": 1, **_ROUTE_SYSCTLS})
         hops = " ".join(f"nexthop via {lab.node(node).public_address} dev eth0" for node in self.names)
         netns.ip_batch(front.namespace, [f"address del {topology.VIP}/32 dev lo", f"route add {topology.VIP}/32 {hops}"])
         netns.ip_batch(lab.net.client, [f"route add {topology.VIP}/32 via {front.public_address}"])
-        self._await(lab, topology.VIP)
+        self._reached(lab, topology.VIP)
 
     @staticmethod
-    def _await(lab, address):
+    def _reached(lab, address):
         wait_for(lambda: receives(lab.net.client, address, topology.PORT), f"an answer through the front end at {address}",
                  lab.options["timeout"])

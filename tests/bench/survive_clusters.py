@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-import targets
+import proxies
 from cluster import crash
 from cluster.membership import ALL, serving, settled
 from earshotlab import Lab, LabError, daemon, netns, topology, wait_for
@@ -123,8 +123,8 @@ class Keepalived:
         for path in pids.values():  # of before the power cut: it believes them
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        servers = [self.lab.node(server).cluster_address for server in SERVERS]
-        for name, argv in (("haproxy", targets.haproxy(directory, FRONT_PORT, servers)),
+        servers = {server: self.lab.node(server).cluster_address for server in SERVERS}
+        for name, argv in (("haproxy", proxies.haproxy(directory, [f":{FRONT_PORT}"], [("nodes", servers, "by uri")])),
                            ("keepalived", [command, "--vrrp", "--dont-fork", "--log-console", "--use-file", config,
                                            *(f"--{name}={path}" for name, path in pids.items())])):
             with open(os.path.join(directory, f"{name}.log"), "ab") as handle:

@@ -14,6 +14,7 @@ from earshotlab import Lab, LabError, netns, process, server, topology, wait_for
 from earshotlab.probe import get, receives
 
 import load
+import proxies
 
 SIZES = {"1k": 1 << 10, "13k": 13 << 10, "100k": 100 << 10, "1m": 1 << 20}
 NODES = 3
@@ -48,44 +49,11 @@ _NGINX = """\
 {content}"""
 _SERVER = """\
     server {{
-        listen 80 backlog=4096;
+        listen 80 backlog=4096;{more}
         root {docroot};
         add_header X-Node {node} always;
         location = /node {{ return 200 "{node}\\n"; }}
     }}"""
-_PROXY = """\
-    upstream nodes {{
-        hash $request_uri consistent;
-{servers}
-        keepalive 128;
-        keepalive_requests 100000000;
-    }}
-    server {{
-        listen {port} backlog=4096 reuseport;
-        location / {{
-            proxy_pass http://nodes;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_max_temp_file_size 0;
-        }}
-    }}"""
-_HAPROXY = """\
-global
-    nbthread 2
-    maxconn 4000
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 60s
-    timeout server 60s
-    http-reuse always
-frontend web
-    bind :{port}
-    default_backend nodes
-backend nodes
-    balance uri
-{servers}
-"""
 
 
 def make_docroot(directory, sizes=None, files=load.FILES):
@@ -99,39 +67,41 @@ def make_docroot(directory, sizes=None, files=load.FILES):
             os.link(first, os.path.join(directory, name, str(number)))
 
 
-def haproxy(directory, port, servers):
-    """Write its configuration there, with these addresses of servers; returns the command line that runs it."""
-    command = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
-    if not command:
-        raise LabError("haproxy is not installed: apt-get install haproxy")
-    config = os.path.join(directory, "haproxy.cfg")
-    with open(config, "w", encoding="utf-8") as handle:
-        handle.write(_HAPROXY.format(port=port, servers="\n".join(f"    server n{i} {a}:80" for i, a in enumerate(servers, 1))))
-    return [command, "-db", "-f", config]
-
-
 class Targets:
-    """Brings up what a mode needs when it is first asked for; `stack` takes it down."""
+    """Brings up what a mode needs when it is first asked for; `stack` takes it down.
 
-    def __init__(self, stack, docroot, clusters=None, shims=False):
-        """`clusters`: those of Earshot, by the names of modes (default: EARSHOT). `shims`: in the clients' cables, and in that of the proxies
-        to the servers (tasks.py)."""
+    A subclass measures other modes: with its own `clusters`, url(), and _listens(), _proxies(), _configure() and _await() for what it has
+    in its labs.
+    """
+
+    fronts = ("proxy",)  # roles of the machines of the plain lab that are no servers
+    read_counters = staticmethod(Lab.counters)
+
+    def __init__(self, stack, docroot, clusters=None, shims=False, nodes=NODES):
+        """`clusters`: those of Earshot, by the names of modes, with a lab's options (default: EARSHOT). `shims`: in the clients' cables,
+        and in that of the proxies to the servers (tasks.py)."""
         self.stack = stack
         self.docroot = docroot
         self.clusters = EARSHOT if clusters is None else clusters
-        self.wires = ["client", f"{PROXY}-clu"] if shims else []
+        self.names = [f"n{number}" for number in range(1, nodes + 1)]
+        self.front = {role: f"n{number}" for number, role in enumerate(self.fronts, nodes + 1)}
+        self.wires = ["client", f"{self.front['proxy']}-clu"] if shims else []
         self.labs = {}
         self.balanced = False  # is the director set up?
 
     def lab(self, mode):
         """The lab of a mode."""
-        key = mode if mode in self.clusters else "plain"
+        key = self.key(mode)
         if key not in self.labs:
-            self.labs[key] = self._make(key)
+            self._make(key)
         if mode == LVS and not self.balanced:
             self._balance(self.labs[key])
             self.balanced = True
         return self.labs[key]
+
+    def key(self, mode):
+        """The name of the mode's lab: that of a cluster, or "plain"."""
+        return mode if mode in self.clusters else "plain"
 
     def url(self, mode):
         lab = self.lab(mode)
@@ -162,7 +132,7 @@ class Targets:
         """The cluster's counters, summed over its nodes; nothing for a mode without earshotd."""
         total = {}
         for node in self.lab(mode).net.nodes if mode in self.clusters else ():
-            for name, value in self.lab(mode).counters(node).items():
+            for name, value in self.read_counters(self.lab(mode), node).items():
                 total[name] = total.get(name, 0) + value
                 if name in ("inspect_owned", "inspect_requests"):
                     total[f"{name}@{node}"] = value
@@ -170,26 +140,27 @@ class Targets:
 
     def _make(self, key):
         if key == "plain":
-            lab = Lab(nodes=NODES + 1, earshot=False, server="none", wires=self.wires)
+            lab = Lab(nodes=len(self.names) + len(self.fronts), earshot=False, server="none", wires=self.wires)
         else:
-            lab = Lab(server="none", **{"nodes": NODES, "wires": self.wires[:1], **self.clusters[key]})
+            lab = Lab(server="none", **{"nodes": len(self.names), "wires": self.wires[:1], **self.clusters[key]})
         self.stack.enter_context(lab)
         # Otherwise a client that connects 30,000 times a second runs out of ports after two seconds.
         netns.set_sysctls(lab.net.client, {"net.ipv4.tcp_tw_reuse": 1})
-        servers = [node for node in lab.net.nodes if key != "plain" or node != PROXY]
-        self._servers(lab, servers)
+        servers = self.names if key == "plain" else lab.net.nodes
+        for node in servers:
+            self._nginx(lab, node, "server", 1, _SERVER.format(docroot=self.docroot, node=node, more=self._listens(lab, node)))
+        for node in servers:
+            self._wait(lab, node, 80, "bench-server.log")
         if key == "plain":
             self._proxies(lab)
         else:
-            lab.wait_serving()
-        return lab
+            self._configure(lab, key)
+        self.labs[key] = lab
+        self._await(key)
 
-    def _servers(self, lab, nodes):
-        """nginx on each of them; returns when all answer."""
-        for node in nodes:
-            self._nginx(lab, node, "server", 1, _SERVER.format(docroot=self.docroot, node=node))
-        for node in nodes:
-            self._wait(lab, node, 80, "bench-server.log")
+    def _listens(self, _lab, _node):
+        """Where else a server listens, as lines of its configuration, each after a line break."""
+        return ""
 
     def _nginx(self, lab, node, role, workers, content):
         directory = lab.node_directory(node)
@@ -200,13 +171,26 @@ class Targets:
         self._start(lab, node, argv, os.path.join(directory, log))
 
     def _proxies(self, lab):
-        servers = [lab.node(f"n{number}").cluster_address for number in range(1, NODES + 1)]
-        self._nginx(lab, PROXY, "proxy", 2, _PROXY.format(
-            port=PROXY_PORTS["nginx-proxy"], servers="\n".join(f"        server {a}:80;" for a in servers)))
-        self._start(lab, PROXY, haproxy(lab.node_directory(PROXY), PROXY_PORTS["haproxy"], servers),
-                    os.path.join(lab.node_directory(PROXY), "haproxy.log"))
+        """What is between clients and servers in the plain lab."""
+        pools = [("nodes", {node: lab.node(node).cluster_address for node in self.names}, "by uri")]
+        self._proxy(lab, [f":{PROXY_PORTS['haproxy']}"], f"        listen {PROXY_PORTS['nginx-proxy']} backlog=4096 reuseport;", pools)
         self._wait(lab, PROXY, PROXY_PORTS["nginx-proxy"], "bench-proxy.log")
         self._wait(lab, PROXY, PROXY_PORTS["haproxy"], "haproxy.log")
+
+    def _proxy(self, lab, binds, listens, pools, settings=""):
+        """nginx and HAProxy on their machine; see proxies.py."""
+        node = self.front["proxy"]
+        self._nginx(lab, node, "proxy", proxies.WORKERS, proxies.nginx(listens, pools))
+        self._start(lab, node, proxies.haproxy(lab.node_directory(node), binds, pools, settings),
+                    os.path.join(lab.node_directory(node), "haproxy.log"))
+
+    def _configure(self, lab, key):
+        """What else a cluster has, once its servers answer."""
+
+    def _await(self, key):
+        """Returns when the lab's modes have answers."""
+        if key != "plain":
+            self.labs[key].wait_serving()
 
     def _balance(self, lab):
         """LVS with direct routing: the proxies' machine is the director. The nodes have the address on lo as they have it
