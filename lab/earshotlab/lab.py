@@ -4,13 +4,12 @@ import contextlib
 import glob
 import itertools
 import os
-import shutil
 import signal
 import sys
 import weakref
 
-from . import (corosync, daemon, environment, families, netns, overview, pacemaker, probe, process, qdevice, server, services, state,
-               switch, tls, topology)
+from . import (corosync, daemon, environment, families, needs, netns, overview, probe, process, qdevice, server, services, state, switch,
+               tls, topology)
 from .errors import LabError
 from .node import Machine, Node
 from .topology import Topology
@@ -180,7 +179,7 @@ class Lab:
             if os.path.exists(self.directory):
                 raise LabError(f"lab {self.name} exists already: `./dev lab down --name {self.name}` removes it")
             with self.step("what is needed"):
-                self._check()
+                needs.check(self)
             try:
                 self.busy = True
                 self._build()
@@ -191,55 +190,9 @@ class Lab:
                 self.busy = False
         self.up_here.add(self)
 
-    def _check(self):
-        if os.geteuid():
-            raise LabError("network namespaces take root")
-        families.check(self.options["family"])
-        for key in ("config", "docroot", "agents"):
-            if self.options[key]:
-                self.options[key] = os.path.abspath(self.options[key])
-                if not os.path.exists(self.options[key]):
-                    raise LabError(f"{self.options[key]}: no such {key}")
-        if self.options["server"] not in ("nginx", "none"):
-            raise LabError(f"server {self.options['server']}: nginx or none")
-        self._check_cluster()
-        if self.options["server"] == "nginx":
-            server.command()
-        if self.options["earshot"]:
-            daemon.binary("earshotd")
-            daemon.binary("earshot")
-        if self.options["tls"]:
-            if self.options["config"] or not self.options["earshot"]:
-                raise LabError("tls is for labs with earshotd and a generated configuration")
-            tls.check()
-        if self.options["wires"]:
-            daemon.binary("earshot-wire")
-        if self.options["segment"] and not shutil.which("ethtool", path="/usr/sbin:/sbin:/usr/bin"):
-            raise LabError("ethtool is not installed: apt-get install ethtool")
-        if self.options["config"] and self.options["settings"]:
-            raise LabError("settings go into the generated configuration: not together with a configuration file")
-        unknown = set(self.options["node_datapath"]) - set(self.net.nodes)
-        if unknown:
-            raise LabError(f"node_datapath: {', '.join(sorted(unknown))}: no such node")
-        daemon.config_text(self.net, "", settings=self.options["settings"], tls=self._tls_sections())
-
-    def _tls_sections(self):
+    def tls_sections(self):
+        """Of the generated configuration; None without TLS."""
         return tls.sections(self.directory, self.net.vips) if self.options["tls"] else None
-
-    def _check_cluster(self):
-        if self.options["membership"] == "corosync":
-            corosync.check(self.options["transport"], self.options["corosync"])
-        else:
-            for option in ("pacemaker", "corosync", "agents", "device"):
-                if self.options[option]:
-                    raise LabError(f"{option} needs membership corosync")
-        if self.options["pacemaker"]:
-            pacemaker.check(self.options["pacemaker"])
-        if self.options["device"]:
-            qdevice.check()
-        for what in self.options["autostart"]:
-            if what not in services.OPTIONAL:
-                raise LabError(f"autostart {what}: {', '.join(services.OPTIONAL)}")
 
     def _build(self):
         self._save()
@@ -320,7 +273,7 @@ class Lab:
                 tls.make_files(self.directory, self.net.vips)
             if not self.options["config"]:
                 options = {option: self.options[option] for option in ("policy", "datapath", "membership", "settings")}
-                options["tls"] = self._tls_sections()
+                options["tls"] = self.tls_sections()
                 files = {self.config_file: options["datapath"]}
                 files.update((self.config_of(node), kind) for node, kind in self.options["node_datapath"].items())
                 for path, kind in files.items():
