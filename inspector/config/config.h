@@ -12,21 +12,18 @@
 #include <stdio.h>
 
 #include "inspector/base/error.h"
-#include "inspector/base/prefix.h"
+#include "inspector/config/address.h"
+#include "inspector/config/list.h"
+#include "inspector/config/rule.h"
 #include "inspector/policy/policy.h"
-#include "inspector/policy/url_info.h"
 #include "kmod/core/abi.h"
 
 #define ES_CONF_NODES_MAX    127 /* the decision table has one number for another use */
 #define ES_CONF_SERVICES_MAX 64
-#define ES_CONF_NAME_SIZE    64 /* with the final NUL, as all sizes here */
-#define ES_CONF_PATH_SIZE    256
 #define ES_CONF_IFNAME_SIZE  128 /* an alternative name */
 #define ES_CONF_WEIGHT_MAX   1000
 #define ES_CONF_PLUGINS_MAX  64 /* of all services together */
 #define ES_CONF_TEXT_SIZE    2048
-#define ES_CONF_RULES_MAX    4096 /* rules and locations together */
-#define ES_CONF_LIST_MAX     4096 /* values of a list */
 
 enum es_conf_membership {
 	ES_CONF_MEMBERSHIP_STATIC,
@@ -90,27 +87,6 @@ struct es_conf_inspector {
 	char program_group[ES_CONF_NAME_SIZE]; /* "": only root */
 };
 
-/**
- * struct es_conf_list - { "a", "b" }
- * @count: how many values; 0: the list is not there
- * @used: bytes of @text, which has the values one after the other, each with its NUL; the configuration owns
- * it
- */
-struct es_conf_list {
-	unsigned int count;
-	unsigned int used;
-	char *text;
-};
-
-/* The next text after @item, from NULL on; NULL after the last. */
-static inline const char *es_conf_list_next(const struct es_conf_list *list, const char *item)
-{
-	if (!list->count)
-		return (const char *)0;
-	item = item ? item + __builtin_strlen(item) + 1 : list->text;
-	return item < list->text + list->used ? item : (const char *)0;
-}
-
 #define ES_CONF_ROUTES_MAX 16 /* of a node */
 
 /*
@@ -162,65 +138,6 @@ struct es_conf_log {
 	char file[ES_CONF_PATH_SIZE];
 	char service_name[ES_CONF_NAME_SIZE];
 	int service;
-};
-
-enum es_conf_type { ES_CONF_TYPE_UNSET, ES_CONF_TYPE_STATIC, ES_CONF_TYPE_DYNAMIC };
-enum es_conf_otherwise { ES_CONF_OTHERWISE_ANY, ES_CONF_OTHERWISE_REJECT };
-
-enum es_conf_deny { ES_CONF_DENY_UNSAID, ES_CONF_DENY_YES, ES_CONF_DENY_NO };
-
-enum es_conf_affinity {
-	ES_CONF_AFFINITY_NONE,
-	ES_CONF_AFFINITY_VALUE,
-	ES_CONF_AFFINITY_SOURCE,
-	ES_CONF_AFFINITY_ROUTE,
-};
-
-#define ES_CONF_RATE_SIZE 16
-enum es_conf_drained { ES_CONF_DRAINED_UNSAID, ES_CONF_DRAINED_LEAVE, ES_CONF_DRAINED_STAY };
-
-#define ES_CONF_DENY_STATUS 403 /* where the file gives none */
-
-/**
- * struct es_conf_rule - a rule or a location; rules/rules.h says what they do
- * @name: of a rule; of a location, its path, decoded. @service: -1: all that are inspected
- * @rate: as es_conf_rate_parse() reads it, "": none; @burst: 0: as many as in @rate
- * @status, @body: of the answer to a request that is denied; 0, "": ES_CONF_DENY_STATUS, the status in words
- * @class, @priority: 1 + enum es_request_class, enum es_priority; 0, as all zeros here: nothing is said
- */
-struct es_conf_rule {
-	char name[ES_CONF_PATH_SIZE];
-	int is_location;
-	int line;
-	int service;
-	char service_name[ES_CONF_NAME_SIZE];
-	/* which requests it matches */
-	struct es_conf_list methods;
-	struct es_conf_list hosts;
-	struct es_conf_list paths;
-	struct es_conf_list suffixes;
-	struct es_conf_list clients;
-	char header[ES_CONF_PATH_SIZE];
-	char cookie[ES_CONF_NAME_SIZE];
-	/* its effects */
-	struct es_conf_list node_names;
-	struct es_node_set nodes;
-	enum es_conf_otherwise otherwise;
-	enum es_conf_type type;
-	int class;
-	int priority;
-	int affinity; /* an enum es_conf_affinity; 0: nothing is said */
-	unsigned int cost;
-	unsigned int size_bytes;
-	/* what the first version did not know, from here on (es_conf_rule_digest()) */
-	enum es_conf_deny deny;
-	unsigned int status;
-	char body[ES_CONF_PATH_SIZE];
-	struct es_conf_list backup_names;
-	struct es_node_set backup;
-	char rate[ES_CONF_RATE_SIZE];
-	unsigned int burst;
-	enum es_conf_drained when_drained;
 };
 
 enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_NONE, ES_CONF_CHECK_HTTPS };
@@ -359,24 +276,7 @@ struct es_conf_tls {
 	unsigned long long certificates_digest;
 };
 
-/* struct es_conf_endpoint - where a server listens: @path of a UNIX socket; "": at @address and @port */
-struct es_conf_endpoint {
-	char path[108];
-	struct es_addr address;
-	unsigned int port;
-};
-
-/*
- * es_conf_endpoint_parse() - "127.0.0.1:8080", "[::1]:8080" or "unix:/run/web.sock". Returns 0 or -EINVAL.
- */
-int es_conf_endpoint_parse(const char *text, struct es_conf_endpoint *ret_endpoint);
-
 enum es_conf_all_down { ES_CONF_ALL_DOWN_SERVE, ES_CONF_ALL_DOWN_REJECT };
-
-static inline int es_addr_is_set(const struct es_addr *address)
-{
-	return address->w[0] || address->w[1] || address->w[2] || address->w[3];
-}
 
 /*
  * @address, @address6: one of each family at most, and one at least; all zeros: none. On line @address_line.
@@ -511,18 +411,6 @@ static inline unsigned int es_conf_decision_entries(const struct es_conf *conf)
  */
 int es_conf_read(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
 
-/*
- * es_conf_rate_parse() - "20/s", "100/m" or "1000/h": so many requests in so many seconds. Returns 0 or
- * -EINVAL.
- */
-int es_conf_rate_parse(const char *text, unsigned int *ret_count, unsigned int *ret_per_s);
-
-/*
- * es_conf_rule_is_of_source() - does the rule say affinity = source, and all else nothing that a request
- * would have to be read for?
- */
-int es_conf_rule_is_of_source(const struct es_conf_rule *rule);
-
 /* es_conf_has_source_rule() - is there such a rule for this very service? */
 int es_conf_has_source_rule(const struct es_conf *conf, unsigned int service);
 
@@ -656,25 +544,9 @@ void es_conf_use_node(struct es_conf *conf, unsigned int self);
 /* es_conf_digest() - tells texts apart; that of the text that was parsed is in @digest */
 unsigned long long es_conf_digest(const char *text, size_t size);
 
-/* es_conf_rule_digest() - the same for two rules that say the same, on any machine */
-__u64 es_conf_rule_digest(const struct es_conf_rule *rule);
-
 /*
  * es_conf_routes_digest() - the same for two files whose nodes have the same routes; 0: none is written down
  */
 __u64 es_conf_routes_digest(const struct es_conf *conf);
-
-/*
- * es_conf_network_parse() - "192.0.2.0/24", "2001:db8::/32" or an address; bits after the prefix must be 0. 0
- * or -EINVAL.
- */
-int es_conf_network_parse(const char *text, struct es_prefix *ret_network);
-
-/* Text of an address ("10.0.0.1"; IPv6 as RFC 5952); @text has room for INET6_ADDRSTRLEN bytes. Returns
- * @text. */
-const char *es_conf_addr_text(const struct es_addr *address, char *text);
-
-/* Parses an IPv4 address, or an IPv6 one. Return: 0 or -EINVAL. */
-int es_conf_addr_parse(const char *text, struct es_addr *ret_address);
 
 #endif

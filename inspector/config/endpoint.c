@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspector/config/config.h"
+#include "inspector/config/address.h"
 #include "kmod/core/headers.h"
 
 #define UNIX_PREFIX "unix:"

@@ -5,6 +5,7 @@
  * knows.
  */
 #include "inspector/config/keys.h"
+#include "inspector/policy/url_info.h"
 
 static const struct es_conf_choice otherwises[] = {
 	{"any", ES_CONF_OTHERWISE_ANY},

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "inspector/config/config.h"
+#include "inspector/config/list.h"
 #include "inspector/config/keyfile_internal.h"
 
 _Static_assert(ES_TLS_KEY_BYTES == ES_SECRET_BYTES, "one may be derived from the other");

@@ -7,7 +7,6 @@
  * (earshot-tls), and about which it asks (inspector/ask/): decided as requests are that packets bring, by the
  * same rules, plugins and policy, counted and shown like them. No packet is touched, and no table of packets.
  */
-#include "inspector/config/config.h"
 #include "inspector/handover/handover.h"
 
 struct es_inspector;

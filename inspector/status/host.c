@@ -2,6 +2,7 @@
 /* Reads Host as RFC 9110 section 7.2 writes it, and compares it with what the node is called. */
 #include <string.h>
 #include <strings.h>
+#include "inspector/config/address.h"
 #include "inspector/status/host.h"
 
 #define HOST_SIZE ES_CONF_PATH_SIZE

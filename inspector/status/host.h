@@ -7,7 +7,8 @@
  * node's address (DNS rebinding), and would read here whatever its reader may; but its requests carry that
  * name.
  */
-#include "inspector/config/config.h"
+#include "inspector/config/list.h"
+#include "kmod/core/types.h"
 
 /* struct es_host - what a node is called: its address, its name, and more names (the key `names`) */
 struct es_host {

@@ -9,7 +9,7 @@
  * of a request. It reads and makes nothing itself: documents are asked for, and come from another thread; if
  * none comes, the client is told so.
  */
-#include "inspector/config/config.h"
+#include "inspector/config/list.h"
 #include "inspector/status/exposition.h"
 
 struct es_status_server;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "inspector/config/config.h"
+#include "inspector/policy/url_info.h"
 
 #define BASE                                                                                                 \
 	"datapath { interface = eth0 cluster_interface = eth1 }\n"                                           \

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspector/config/config.h"
+#include "inspector/config/address.h"
+#include "inspector/config/rule.h"
 #include "inspector/peers/rate_words.h"
 
 #define MS  1000000ULL

@@ -6,7 +6,7 @@
 #include <openssl/ssl.h>
 #include "inspector/certificate/pem.h"
 #include "inspector/certificate/staple.h"
-#include "inspector/config/config.h"
+#include "inspector/config/list.h"
 #include "tls/handshake/handshake.h"
 
 #define ES_TLS_CERTIFICATES_MAX 32
