@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "inspector/ask/askers.h"
-#include "inspector/ask/ledger.h"
-#include "inspector/ask/wire.h"
 #include "inspector/base/clock.h"
 #include "inspector/control/control.h"
 #include "inspector/daemon/contents.h"
@@ -31,6 +29,7 @@
 #include "inspector/daemon/observed.h"
 #include "inspector/daemon/outliers.h"
 #include "inspector/daemon/packet_max.h"
+#include "inspector/daemon/paths.h"
 #include "inspector/daemon/poison.h"
 #include "inspector/daemon/directory.h"
 #include "inspector/daemon/downloads.h"
@@ -52,7 +51,6 @@
 #include "inspector/base/wall.h"
 #include "inspector/plugin/guard.h"
 #include "inspector/program/programs.h"
-#include "libearshot/wire.h"
 
 #define ES_QUEUE_BYTES (4u << 20)
 
@@ -189,41 +187,14 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 	return 0;
 }
 
-/* A file beside the control socket, with @suffix in place of ".sock". */
-static int es_daemon_file_beside(const struct es_daemon *d, const char *suffix, char *ret_path, size_t size)
-{
-	size_t len = strlen(d->control_path);
-
-	if (len > 5 && !strcmp(d->control_path + len - 5, ".sock"))
-		len -= 5;
-	return (size_t)snprintf(ret_path, size, "%.*s%s", (int)len, d->control_path, suffix) < size
-		       ? 0
-		       : -ENAMETOOLONG;
-}
-
-/*
- * Where something lasts: below /var/lib/earshot, over the machine's restart, too; a daemon that was given a
- * control socket of its own, beside one of the same name perhaps, has it there.
- */
-static int es_daemon_state_path(const struct es_daemon *d, const char *suffix, char *ret_path, size_t size)
-{
-	if (d->options.control_path)
-		return es_daemon_file_beside(d, suffix, ret_path, size);
-	return (size_t)snprintf(ret_path, size, ES_STATE_DIRECTORY "/%s%s",
-				d->conf->nodes[d->cluster->self].name, suffix) < size
-		       ? 0
-		       : -ENAMETOOLONG;
-}
-
 /* A node that cannot remember what happened serves all the same. */
 static void es_daemon_open_events(struct es_daemon *d)
 {
-	int rc = es_daemon_state_path(d, ES_EVENT_SUFFIX, d->events_path, sizeof(d->events_path));
+	int rc;
 
-	if (!rc && !d->options.control_path)
+	if (!d->options.control_path)
 		mkdir(ES_STATE_DIRECTORY, 0755);
-	if (!rc)
-		rc = es_event_open(d->events_path, d->conf->nodes[d->cluster->self].name);
+	rc = es_event_open(d->events_path, d->conf->nodes[d->cluster->self].name);
 	if (rc)
 		es_log(ES_LOG_WARNING, "%s: events cannot be written: %s; they are only in the log",
 		       d->events_path, strerror(-rc));
@@ -231,24 +202,8 @@ static void es_daemon_open_events(struct es_daemon *d)
 
 static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err)
 {
-	int rc = 0;
+	int rc = es_daemon_paths_set(d);
 
-	if (d->options.control_path)
-		snprintf(d->control_path, sizeof(d->control_path), "%s", d->options.control_path);
-	else
-		rc = es_control_path(d->conf->nodes[d->cluster->self].name, d->control_path,
-				     sizeof(d->control_path));
-	if (!rc)
-		rc = es_daemon_file_beside(d, ".sysctl", d->sysctl_path, sizeof(d->sysctl_path));
-	if (!rc)
-		rc = es_daemon_state_path(d, ".drained", d->drained_path, sizeof(d->drained_path));
-	if (!rc)
-		rc = es_daemon_state_path(d, ".weight", d->weight_path, sizeof(d->weight_path));
-	if (!rc)
-		rc = es_daemon_state_path(d, ".rollout", d->rollout_path, sizeof(d->rollout_path));
-	if (!rc)
-		rc = es_daemon_state_path(d, ".services", d->service_drains->path,
-					  sizeof(d->service_drains->path));
 	if (!rc)
 		rc = es_control_new(d->loop, d->control_path, &d->control, err);
 	if (!rc)
@@ -289,7 +244,6 @@ static void es_daemon_note(void *ctx, __u64 flow_hash, __u32 cookie, __u32 first
 	es_worker_learn(d->worker[es_worker_of(flow_hash, d->datapath_params.workers)], &proof, 1);
 }
 
-/* Its socket lies beside the control socket: n1.sock, n1.handover. */
 static int es_daemon_start_programs(struct es_daemon *d, struct es_conf_error *err)
 {
 	const struct es_programs_params params = {
@@ -299,23 +253,15 @@ static int es_daemon_start_programs(struct es_daemon *d, struct es_conf_error *e
 		.note = es_daemon_note,
 		.note_ctx = d,
 	};
-	int rc = es_daemon_file_beside(d, ES_PROGRAM_SUFFIX, d->program_path, sizeof(d->program_path));
 
-	if (rc)
-		return rc;
 	return es_programs_new(&params, d->cluster, &d->keys, &d->programs, err);
 }
 
-/* And these are its neighbours: n1.ask, n1.tls. */
 static int es_daemon_start_askers(struct es_daemon *d, struct es_conf_error *err)
 {
-	int rc = es_daemon_file_beside(d, ES_ASK_SUFFIX, d->ask_path, sizeof(d->ask_path));
+	int rc = es_askers_new(d->loop, d->ask_path, d->conf, d->worker, d->datapath_params.workers,
+			       &d->askers, err);
 
-	if (!rc)
-		rc = es_daemon_file_beside(d, ES_LEDGER_SUFFIX, d->ledger_path, sizeof(d->ledger_path));
-	if (!rc)
-		rc = es_askers_new(d->loop, d->ask_path, d->conf, d->worker, d->datapath_params.workers,
-				   &d->askers, err);
 	if (rc && !err->text[0])
 		es_conf_error_set(err, "questions of earshot-tls: %s: cannot be answered: %s", d->ask_path,
 				  strerror(-rc));
