@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Rules, locations, lists and parameters in the configuration file: what they give, each message with its
+ * Rules, locations and lists in the configuration file: what they give, each message with its
  * line, the digest that nodes compare, and the examples of docs/rules.md.
  */
 #include "tests/unit/cmocka_all.h"
@@ -463,76 +463,6 @@ static void test_spellings(void **state)
 	es_conf_free(&conf);
 }
 
-#define WITH(policy, parameters)                                                                             \
-	"service b { address = 10.77.0.1 port = 80 policy = " policy "\n parameters = " parameters "\n}"
-
-/*
- * Contradictions between a policy's parameters, in each policy that has such parameters, and also against a
- * default.
- */
-static void test_contradictions(void **state)
-{
-	(void)state;
-	check_error(WITH("lard", "{\"T_low=70\", \"T_high=60\"}"), 2,
-		    "service b: parameters: T_low is 70: expected at most 60, which T_high is");
-	check_error(WITH("lard-r", "{\"T_low=66\", \"T_high=paper\"}"), 2,
-		    "service b: parameters: T_low is 66: expected at most 65, which T_high is");
-	check_error(WITH("ext-lard", "\"L_overload=29\""), 2,
-		    "service b: parameters: L_idle is 30: expected at most 29, which L_overload is");
-	for (const struct es_policy *const *policy = es_policy_list(); *policy; policy++) {
-		struct es_policy_settings settings;
-		int bound;
-
-		es_policy_defaults(*policy, &settings);
-		assert_int_equal(es_policy_contradiction(*policy, settings.param, &bound), -1);
-		for (const struct es_policy_param *p = (*policy)->params; p && p->name; p++)
-			assert_true(!p->at_most || es_policy_param_index(*policy, p->at_most) >= 0);
-	}
-}
-
-static void test_parameters(void **state)
-{
-	struct es_conf *conf = parse_ok(WITH("lard-r", "{\"K=7.5\", \"T_low=1e1\"}"));
-	const struct es_policy *lard = es_policy_find("lard-r");
-
-	(void)state;
-	assert_true(conf->services[2].params[es_policy_param_index(lard, "K")] == 7.5);
-	assert_true(conf->services[2].params[es_policy_param_index(lard, "T_low")] == 10);
-	assert_true(isnan(conf->services[2].params[es_policy_param_index(lard, "T_high")]));
-	es_conf_free(&conf);
-	/* A measured one bounds none that is given. */
-	conf = parse_ok(WITH("lard-r", "{\"T_low=auto\", \"T_high=paper\"}"));
-	assert_true(isnan(conf->services[2].params[es_policy_param_index(lard, "T_low")]));
-	assert_true(conf->services[2].params[es_policy_param_index(lard, "T_high")] == 65);
-	es_conf_free(&conf);
-	conf = parse_ok(WITH("lard-r", "\"T_low=66\""));
-	es_conf_free(&conf);
-	check_error(WITH("lard-r", "\"K=auto\""), 2,
-		    "service b: parameters = K=auto: expected K=0..1e+06 (seconds after "
-		    "which a set that did not change loses a node)");
-	check_error(WITH("lard", "\"T_mid=1\""), 2,
-		    "service b: parameters = T_mid=1: policy lard expected T_low (0..1e+06, auto or paper), "
-		    "T_high "
-		    "(1..1e+06, auto or paper)");
-	check_error(WITH("lard", "\"T_low=-1\""), 2,
-		    "service b: parameters = T_low=-1: expected T_low=0..1e+06, auto or paper (a node with "
-		    "fewer requests has "
-		    "resources to spare)");
-	check_error(WITH("lard", "\"T_low=many\""), 2,
-		    "service b: parameters = T_low=many: expected T_low=0..1e+06, auto or paper (a node with "
-		    "fewer requests has "
-		    "resources to spare)");
-	check_error(WITH("lard", "\"T_low=nan\""), 2,
-		    "service b: parameters = T_low=nan: expected T_low=0..1e+06, auto or paper (a node with "
-		    "fewer requests has "
-		    "resources to spare)");
-	check_error(WITH("lard", "{\"T_low=1\", \"T_high=2\", \"T_low=3\"}"), 2,
-		    "service b: parameters = T_low=3: expected each once");
-	check_error(WITH("lard", "T_low"), 2, "service b: parameters = T_low: expected NAME=VALUE");
-	check_error(WITH("wrr", "\"x=1\""), 2,
-		    "service b: parameters = x=1: policy wrr has none: expected none");
-}
-
 static void test_digest(void **state)
 {
 	__u64 one = digest("rule r { path = {'/a', '/b'} cost = 3 }");
@@ -597,8 +527,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_everything_set), cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_bounds),	       cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_spellings),      cmocka_unit_test(test_contradictions),
+		cmocka_unit_test(test_bounds),	       cmocka_unit_test(test_spellings),
 		cmocka_unit_test(test_digest),	       cmocka_unit_test(test_document),
 		cmocka_unit_test(test_routes),	       cmocka_unit_test(test_unread),
 	};
