@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Messages say when they were sent: recorded ones are not taken, nor what comes from the clients' side."""
+"""Messages say when they were sent, and have numbers: recorded ones are not taken, nor what comes from the clients' side."""
 import fcntl
 import os
 import struct
@@ -407,3 +407,76 @@ class TestPublicSide:
             for dport, sport, dst in ((5000, 4000, node.at[0]), (5000, HANDOVER_PORT, public), (HANDOVER_PORT, 4000, public)):
                 node.public.send(packet.datagram(node.mac, PEER_MAC[1], src, dst, sport, dport, b"hello"))
                 assert node.public.take(lambda f: f.icmp).icmp.code == (3 if cluster_family == 4 else 4)
+
+
+class TestReplay:
+    """The window of sequence numbers, told by what is done with FOLLOWs of no connection."""
+    FRESH = dict(handover_received=1, handover_follow_lost=1)
+    STALE = dict(handover_replayed=1)
+
+    @pytest.fixture
+    def send(self, node, client):
+        c = client(owner=2)
+        c.forge()
+        follow = c.ip_packet(ACK | PSH, b"more")
+        node.sequence += 1 << 20
+
+        def send(offset, counts, base=node.sequence, **fields):
+            with node.counts(**counts):
+                node.message(c.handover(follow, model.FOLLOW, sequence=base + offset, **fields))
+
+        yield send
+        node.sequence += 1 << 20
+
+    def test_replayed(self, send):
+        send(0, self.FRESH)
+        send(0, self.STALE)
+        send(1, self.FRESH)
+        send(0, self.STALE)
+        send(1, self.STALE)
+
+    def test_reordered_within_the_window(self, send):
+        for offset in (100, 50, 99, 0, 101, 63, 64):
+            send(offset, self.FRESH)
+        for offset in (100, 50, 99, 0, 101, 63, 64):
+            send(offset, self.STALE)
+        send(51, self.FRESH)
+
+    def test_edge_of_the_window(self, send):
+        send(5000, self.FRESH)
+        send(5000 - model.REPLAY_WINDOW - 1, self.STALE)
+        send(5000 - model.REPLAY_WINDOW, self.FRESH)
+        send(5000 - model.REPLAY_WINDOW, self.STALE)
+        send(0, self.STALE)
+
+    def test_leap_forgets_nothing_that_is_still_in_the_window(self, send):
+        send(0, self.FRESH)
+        send(model.REPLAY_WINDOW, self.FRESH)
+        send(0, self.STALE)
+        send(1 << 18, self.FRESH)
+        send(model.REPLAY_WINDOW, self.STALE)
+        send((1 << 18) - 1, self.FRESH)
+
+    def test_streams_and_sources_have_their_own(self, send):
+        send(0, self.FRESH)
+        send(0, self.FRESH, stream=3)
+        send(0, self.STALE, stream=3)
+        send(0, self.FRESH, source=2)
+        send(0, self.STALE, source=2)
+
+    def test_a_wrong_mac_does_not_move_the_window(self, send):
+        send(1 << 19, dict(handover_bad_mac=1), mac=1)
+        send(0, self.FRESH)
+
+    @CLUSTERS
+    def test_replayed_request(self, node, given):
+        """Recorded on the wire and sent again: not one socket more."""
+        c, text, original = given()
+        message = node.message(c.handover(original))
+        c.sent(text)
+        assert c.read(len(text)) == text and node.sockets(c)
+        c.abort()
+        c.take("the RST")
+        with node.counts(handover_replayed=1):
+            node.message(message)
+        assert not node.sockets(c)
