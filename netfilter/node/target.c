@@ -509,12 +509,10 @@ static void es_nf_received_segment(struct es_nf_received *in)
 		es_nf_count(node, counter);
 		return;
 	}
-	if (in->h.kind == ES_HANDOVER_STRAY) {
-		es_nf_message_answer(node, in->frame, &in->h, ES_HANDOVER_NACK, es_nf_stray_look(in));
-		return;
-	}
-	if (in->h.kind == ES_HANDOVER_FATE) {
-		es_nf_message_answer(node, in->frame, &in->h, ES_HANDOVER_NACK, es_nf_fate_look(in));
+	if (in->h.kind == ES_HANDOVER_STRAY || in->h.kind == ES_HANDOVER_FATE) {
+		es_nf_message_answer(node, in->frame, &in->h, ES_HANDOVER_NACK,
+				     in->h.kind == ES_HANDOVER_STRAY ? es_nf_stray_look(in)
+								     : es_nf_fate_look(in));
 		return;
 	}
 	v->kind = in->h.kind;
