@@ -182,31 +182,38 @@ static void print_crash(struct json_object *result)
 	es_table_free(&table);
 }
 
+/* Takes @request over. */
+static int ask(const struct es_cli *cli, struct json_object *request, void (*print)(struct json_object *))
+{
+	struct json_object *result;
+	int r = es_cli_request(cli, request, &result);
+
+	if (r)
+		return r;
+	if (cli->json)
+		es_cli_print_json(result);
+	else
+		print(result);
+	json_object_put(result);
+	return ES_CLI_OK;
+}
+
 static int run_crash(const struct es_cli *cli)
 {
-	struct json_object *request, *result;
-	int r;
+	struct json_object *request;
 
 	if (cli->request_file || cli->arg_count || cli->header_count || cli->service || cli->client ||
 	    cli->on)
 		return es_cli_usage("--crash: expected no request, and nothing that is about one");
 	request = es_cli_command_request("crash");
 	json_object_object_add(request, "node", json_object_new_string(cli->crash));
-	r = es_cli_request(cli, request, &result);
-	if (r)
-		return r;
-	if (cli->json)
-		es_cli_print_json(result);
-	else
-		print_crash(result);
-	json_object_put(result);
-	return ES_CLI_OK;
+	return ask(cli, request, print_crash);
 }
 
 static int run(const struct es_cli *cli)
 {
-	struct json_object *request, *result;
 	static char text[TEXT_SIZE];
+	struct json_object *request;
 	int r = ES_CLI_OK;
 
 	if (cli->crash)
@@ -234,15 +241,7 @@ static int run(const struct es_cli *cli)
 		json_object_put(request);
 		return r;
 	}
-	r = es_cli_request(cli, request, &result);
-	if (r)
-		return r;
-	if (cli->json)
-		es_cli_print_json(result);
-	else
-		print_explanation(result);
-	json_object_put(result);
-	return ES_CLI_OK;
+	return ask(cli, request, print_explanation);
 }
 
 const struct es_cli_command es_cli_explain = {
