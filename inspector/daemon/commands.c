@@ -21,6 +21,7 @@
 #include "inspector/report/crash.h"
 #include "inspector/report/report.h"
 #include "inspector/report/plugins.h"
+#include "inspector/report/survival.h"
 #include "inspector/report/tls.h"
 #include "inspector/status/exposition.h"
 
@@ -99,6 +100,7 @@ static int es_daemon_counters(void *ctx, struct json_object *request, struct jso
 {
 	const struct es_daemon *d = ctx;
 	unsigned long long values[ES_COUNTER_COUNT];
+	struct es_directory_figures kept;
 	struct es_ledger *ledger;
 	int rc = es_datapath_counters(d->datapath, values);
 
@@ -109,14 +111,14 @@ static int es_daemon_counters(void *ctx, struct json_object *request, struct jso
 	}
 	*ret_result = es_report_counters(values);
 	for (unsigned int c = 0; c < ES_WORKER_COUNTER_COUNT; c++) {
-		unsigned long long sum = 0;
 		char name[64];
 
-		for (unsigned int i = 0; i < d->datapath_params.workers; i++)
-			sum += es_worker_count(d->worker[i], (enum es_worker_counter)c);
 		snprintf(name, sizeof(name), "inspect_%s", es_worker_counter_name[c]);
-		es_report_counter_add(*ret_result, name, sum, es_worker_counter_description[c]);
+		es_report_counter_add(*ret_result, name, es_daemon_counted(d, (enum es_worker_counter)c),
+				      es_worker_counter_description[c]);
 	}
+	es_directory_figures(d->directory->table, &kept);
+	es_report_survival_counters(*ret_result, &kept, &d->downloads->figures);
 	es_report_plugins_counters(*ret_result, d->conf, d->plugins);
 	if (!es_daemon_tls_read(d, &ledger)) {
 		es_report_tls_counters(*ret_result, ledger);
@@ -156,7 +158,8 @@ static int es_daemon_flows(void *ctx, struct json_object *request, struct json_o
 	es_report_flows_init(&report, d->cluster->conf, request);
 	rc = es_datapath_flows(d->datapath, es_report_flows_add, &report);
 	es_report_flows_kept(&report, d->directory->table, es_idle_flows_told(d->directory->flows));
-	report.downloads = es_daemon_downloads_report(d);
+	report.downloads =
+		es_report_downloads(&d->downloads->figures, d->downloads->own, d->downloads->others);
 	*ret_result = es_report_flows_finish(&report);
 	if (rc) {
 		es_conf_error_set(err, "datapath: its connections cannot be listed: %s", strerror(-rc));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Long responses: this node's, those of others, and what is done about those whose node is lost. */
-#include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/base/clock.h"
@@ -235,7 +234,7 @@ static void others_look(struct es_daemon *d, unsigned long long now_ns)
 /* Its thread has a result. */
 static void job_end(struct es_daemon *d, struct es_resume **job)
 {
-	struct es_downloads_figures *figures = &d->downloads->figures;
+	struct es_resume_figures *figures = &d->downloads->figures;
 	const struct es_resume *resume = *job;
 	struct es_download_kept *kept =
 		d->downloads->own ? es_downloads_find(d->downloads->own, resume->flow_hash) : NULL;
@@ -323,38 +322,12 @@ void es_daemon_downloads_rebind(struct es_daemon *d)
 	ev_timer_start(d->loop, &downloads->timer);
 }
 
-static const char *const why_name[ES_RESUME_WHY_COUNT] = {
-#define ES_RESUME_WHY_NAME(name, text) [ES_RESUME_WHY_##name] = #name,
-	ES_RESUME_WHYS(ES_RESUME_WHY_NAME)
-#undef ES_RESUME_WHY_NAME
-};
-
 int es_daemon_downloads_go_on(const struct es_daemon *d, __u64 flow_hash)
 {
 	const struct es_download_kept *kept =
 		d->downloads->own ? es_downloads_find(d->downloads->own, flow_hash) : NULL;
 
 	return kept && (kept->download.flags & ES_DOWNLOAD_F_RESUMES);
-}
-
-struct json_object *es_daemon_downloads_report(const struct es_daemon *d)
-{
-	const struct es_downloads_figures *figures = &d->downloads->figures;
-	struct json_object *report = json_object_new_object(), *reset = json_object_new_object();
-	size_t own_bytes, bytes;
-
-	json_object_object_add(report, "own",
-			       json_object_new_uint64(es_downloads_count(d->downloads->own, &own_bytes)));
-	json_object_object_add(report, "total",
-			       json_object_new_uint64(es_downloads_count(d->downloads->others, &bytes)));
-	json_object_object_add(report, "bytes", json_object_new_uint64(own_bytes + bytes));
-	json_object_object_add(report, "told", json_object_new_uint64(figures->told));
-	json_object_object_add(report, "whole", json_object_new_uint64(figures->whole));
-	json_object_object_add(report, "broken", json_object_new_uint64(figures->broken));
-	for (unsigned int i = ES_RESUME_WHY_none + 1; i < ES_RESUME_WHY_COUNT; i++)
-		json_object_object_add(reset, why_name[i], json_object_new_uint64(figures->reset[i]));
-	json_object_object_add(report, "reset", reset);
-	return report;
 }
 
 void es_daemon_downloads_stop(struct es_daemon *d)

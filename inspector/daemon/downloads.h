@@ -10,10 +10,10 @@
  */
 #include <ev.h>
 #include "inspector/cluster/downloads.h"
+#include "inspector/resume/figures.h"
 #include "inspector/resume/transfer.h"
 
 struct es_daemon;
-struct json_object;
 
 #define ES_DOWNLOADS_LOOK_MS 50
 
@@ -22,18 +22,6 @@ struct json_object;
 
 /* Clients that are asked or sent something at a time; further ones wait for their turn. */
 #define ES_DOWNLOADS_JOBS 256
-
-/**
- * struct es_downloads_figures - since the daemon's start
- * @told: records that came; @whole: responses that were gone on with to their end; @broken: not to their end
- * @reset: clients that were told at once, by why
- */
-struct es_downloads_figures {
-	unsigned long long told;
-	unsigned long long whole;
-	unsigned long long broken;
-	unsigned long long reset[ES_RESUME_WHY_COUNT];
-};
 
 /**
  * struct es_daemon_downloads
@@ -48,7 +36,7 @@ struct es_daemon_downloads {
 	struct ev_timer timer;
 	__u64 sequence;
 	__u64 heard[ES_NODES_MAX];
-	struct es_downloads_figures figures;
+	struct es_resume_figures figures;
 };
 
 /* es_daemon_downloads_prepare() - behind es_daemon_directory_prepare(). Returns 0 or -errno. */
@@ -70,9 +58,6 @@ void es_daemon_downloads_seen(struct es_daemon *daemon);
 
 /* es_daemon_downloads_go_on() - do others know a response of this flow, and can send the rest? */
 int es_daemon_downloads_go_on(const struct es_daemon *daemon, __u64 flow_hash);
-
-/* es_daemon_downloads_report() - for the reply to `flows`: what is known and was done; the caller's */
-struct json_object *es_daemon_downloads_report(const struct es_daemon *daemon);
 
 void es_daemon_downloads_stop(struct es_daemon *daemon);
 

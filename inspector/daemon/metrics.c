@@ -11,6 +11,8 @@
 #include "inspector/daemon/checks.h"
 #include "inspector/daemon/contents.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/directory.h"
+#include "inspector/daemon/downloads.h"
 #include "inspector/daemon/load.h"
 #include "inspector/daemon/membership.h"
 #include "inspector/daemon/metrics.h"
@@ -143,6 +145,28 @@ static void add_table(struct es_metrics *m, const char *name, unsigned long long
 		m->tables[m->table_count++] = (struct es_metrics_table){name, entries, limit};
 }
 
+/* The numbers of `earshot counters`, and of `earshot flows`. */
+static void collect_survival(const struct es_daemon *d, struct es_metrics *m)
+{
+	struct es_directory_figures kept;
+	size_t bytes;
+
+	for (unsigned int i = 0; i < d->conf->service_count; i++) {
+		m->survival.has_idle |= d->conf->services[i].survive > 0;
+		if (d->conf->services[i].resume)
+			m->survival.downloads = &d->downloads->figures;
+	}
+	if (!m->survival.has_idle)
+		return;
+	m->survival.idle = es_daemon_counted(d, ES_WORKER_survived);
+	m->survival.idle_unsafe = es_daemon_counted(d, ES_WORKER_survive_unsafe);
+	es_directory_figures(d->directory->table, &kept);
+	add_table(m, "kept_idle", kept.entries, ES_DIRECTORY_ENTRIES);
+	if (m->survival.downloads)
+		add_table(m, "kept_downloads", es_downloads_count(d->downloads->others, &bytes),
+			  ES_DOWNLOADS_MAX);
+}
+
 /* Tables that each service has one of are added up over all services. */
 static void collect_tables(const struct es_daemon *d, struct es_metrics *m)
 {
@@ -187,8 +211,7 @@ static void collect_log(const struct es_daemon *d, struct es_metrics *m)
 	m->has_log = d->conf->log.is_on;
 	m->log_written = counts.written;
 	m->log_failed = counts.failed;
-	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
-		m->log_dropped += es_worker_count(d->worker[i], ES_WORKER_log_dropped);
+	m->log_dropped = es_daemon_counted(d, ES_WORKER_log_dropped);
 }
 
 int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format, char **ret_text,
@@ -222,6 +245,7 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 	collect_servers(d, &m);
 	collect_outliers(d, &m);
 	collect_tables(d, &m);
+	collect_survival(d, &m);
 	collect_log(d, &m);
 	if (!es_daemon_tls_read(d, &ledger))
 		m.tls = ledger;

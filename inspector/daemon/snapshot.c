@@ -26,7 +26,7 @@
 #define HOT_MAX	  (ES_WORKERS_MAX * ES_HOT_SETS * ES_HOT_WAYS)
 #define HOT_SHOWN 8
 
-static unsigned long long counted(const struct es_daemon *d, enum es_worker_counter counter)
+unsigned long long es_daemon_counted(const struct es_daemon *d, enum es_worker_counter counter)
 {
 	unsigned long long sum = 0;
 
@@ -197,7 +197,8 @@ void es_daemon_snapshot_moves(const struct es_daemon *d, struct es_metrics_move 
 	};
 
 	for (unsigned int i = 0; i < ES_METRICS_MOVES; i++)
-		ret_moves[i] = (struct es_metrics_move){moves[i].reason, counted(d, moves[i].counter)};
+		ret_moves[i] =
+			(struct es_metrics_move){moves[i].reason, es_daemon_counted(d, moves[i].counter)};
 }
 
 static struct json_object *moves_of(const struct es_daemon *d)

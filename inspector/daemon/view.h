@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include "inspector/daemon/problems.h"
 #include "inspector/inspect/hot.h"
+#include "inspector/inspect/worker.h"
 #include "inspector/peers/snapshots.h"
 #include "inspector/status/history.h"
 #include "inspector/status/metrics.h"
@@ -115,6 +116,9 @@ int es_daemon_view_command(void *ctx, struct json_object *request, struct json_o
 /* es_daemon_snapshot() (snapshot.c) - this node, as it tells others of itself; the caller's. At most
  * ES_SNAPSHOT_MAX bytes of text, by leaving out the longest parts. */
 struct json_object *es_daemon_snapshot(struct es_daemon *daemon);
+
+/* es_daemon_counted() (snapshot.c) - what all workers have counted together */
+unsigned long long es_daemon_counted(const struct es_daemon *daemon, enum es_worker_counter counter);
 
 /*
  * es_daemon_snapshot_moves() (snapshot.c) - the requests that moved their connections, by each reason that

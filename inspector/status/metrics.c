@@ -451,6 +451,7 @@ int es_metrics_text(const struct es_metrics *m, enum es_exposition_format format
 	put_rejections(&e, m);
 	put_moves(&e, m);
 	put_handovers(&e, m);
+	es_metrics_survival_put(&e, &m->survival);
 	put_histograms(&e, m);
 	put_services(&e, m);
 	put_certificates(&e, m, 0);

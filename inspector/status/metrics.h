@@ -11,6 +11,7 @@
 #include "inspector/health/responses.h"
 #include "inspector/inspect/tally.h"
 #include "inspector/status/exposition.h"
+#include "inspector/status/metrics_survival.h"
 #include "kmod/core/load.h"
 
 /* struct es_metrics_table - a bounded table; @limit: how many entries it has room for */
@@ -88,12 +89,13 @@ struct es_metrics {
 	const struct es_responses *responses[ES_CONF_SERVICES_MAX];
 	struct es_metrics_outlier outlier[ES_CONF_SERVICES_MAX];
 	const struct es_ledger *tls;
+	struct es_metrics_survival survival;
 	int has_log;
 	unsigned long long log_written;
 	unsigned long long log_dropped;
 	unsigned long long log_failed;
 	unsigned int table_count;
-	struct es_metrics_table tables[4];
+	struct es_metrics_table tables[6];
 	int has_rate;
 	unsigned long long rate_forgotten;
 };

@@ -45,7 +45,7 @@ def judge(lab):
 @pytest.fixture(scope="module", name="lab")
 def _lab():
     with Lab(nodes=len(NODES), policy="uri-hash", membership="corosync", tls=True,
-             settings={"service.inspect": "every", "service.load_bound": 0}) as lab:
+             settings={"service.inspect": "every", "service.load_bound": 0, "service.survive": 1, "service.resume": "on"}) as lab:
         membership.settled(lab, NODES)
         judge(lab)
         with Pages(lab, kept=10, fresh=3):

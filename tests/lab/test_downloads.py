@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -111,6 +112,18 @@ def figures(lab):
     return sums
 
 
+def counted(lab):
+    """The same, as counters say it, and as metrics do."""
+    counters = [lab.counters(name) for name in SURVIVORS]
+    ours = {name.removeprefix("downloads_").removeprefix("reset_") for name in counters[0] if name.startswith("downloads_")} - {"told"}
+    by_counter = {what: sum(c.get(f"downloads_{what}", c.get(f"downloads_reset_{what}")) for c in counters) for what in ours}
+    text = "".join(lab.node(name).exec(["earshot", "metrics"]).stdout for name in SURVIVORS)
+    by_metric = dict.fromkeys(ours, 0)
+    for labels, value in re.findall(r'^earshot_connections_(?:survived|reset)_total\{kind="download"(.*)\} (\d+)$', text, re.M):
+        by_metric[labels.partition('reason="')[2].rstrip('"') or "whole"] += int(value)
+    return by_counter, by_metric
+
+
 def done(lab, before):
     return {what: n - before[what] for what, n in figures(lab).items() if n != before[what]}
 
@@ -160,6 +173,7 @@ def test_told_at_once(lab):
         download.sock.close()
     assert slowest < DETECTED
     assert done(lab, before) == {"status": len(lost)}  # 200 for 206: RFC 9110, 13.1.5
+    assert counted(lab) == (figures(lab), figures(lab))
 
 
 @pytest.mark.parametrize("fields,why", [({"Cookie": "a=b"}, "content"), ({"Range": "bytes=1000-15000000"}, None)], ids=["cookie", "range"])

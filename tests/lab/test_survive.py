@@ -94,6 +94,14 @@ def counted(lab, name):
     return sum(lab.counters(node)[name] for node in SURVIVORS)
 
 
+def metric(lab, name):
+    """The sum of the survivors' samples with such a name and labels."""
+    text = "".join(lab.node(node).exec(["earshot", "metrics"]).stdout for node in SURVIVORS)
+    found = [int(line.split()[1]) for line in text.splitlines() if line.startswith(f"earshot_{name} ")]
+    assert len(found) == len(SURVIVORS), (name, found)
+    return sum(found)
+
+
 @pytest.fixture(name="cut")
 def _cut(lab):
     """Idle connections; cut() ends the power of n2, which has some of them."""
@@ -132,6 +140,7 @@ def test_power_cut(lab, cut, when):
     if when == "later":
         assert slowest < 0.5
     assert counted(lab, "inspect_survived") == survived + len(dead)
+    assert metric(lab, 'connections_survived_total{kind="idle"}') == survived + len(dead)
     # They are connections like any other.
     for _ in range(3):
         all_answer(connections, raw.head("/1k"))
@@ -175,6 +184,7 @@ def test_unsafe_in_doubt(lab, cut):
     outcome = timed.ask_all(dead, PUT)
     assert {one.error for one in outcome.values()} == {ConnectionResetError}, outcome
     assert counted(lab, "inspect_survive_unsafe") == unsafe + len(dead)
+    assert metric(lab, 'connections_reset_total{kind="idle",reason="unsafe"}') == unsafe + len(dead)
     lab.kill("n2")
 
 

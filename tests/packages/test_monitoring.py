@@ -53,6 +53,11 @@ WELL = {
     f'earshot_tls_handshakes_failed_total{{{INSTANCE},service="web",reason="no_tls"}}': "0+5000x40",
     f'earshot_table_entries{{{INSTANCE},table="gathered_requests"}}': "5x40",
     f'earshot_table_limit{{{INSTANCE},table="gathered_requests"}}': "100x40",
+    f'earshot_table_entries{{{INSTANCE},table="kept_idle"}}': "5x40",
+    f'earshot_table_limit{{{INSTANCE},table="kept_idle"}}': "100x40",
+    f'earshot_connections_reset_total{{{INSTANCE},kind="idle",reason="unsafe"}}': "0+1x40",
+    f'earshot_connections_reset_total{{{INSTANCE},kind="download",reason="content"}}': "0+1x40",
+    f'earshot_connections_reset_total{{{INSTANCE},kind="download",reason="validator"}}': "7x40",
     f'earshot_table_entries{{{INSTANCE},table="targets"}}': "100x40",
     f'earshot_table_limit{{{INSTANCE},table="targets"}}': "100x40",
 }
@@ -82,6 +87,8 @@ CASES = {
     "EarshotDecisionsSlow": {f'earshot_decision_duration_seconds_bucket{{{INSTANCE},le="0.0025"': "0+50x40"},
     "EarshotQueueFull": {f'earshot_datapath_packets_total{{{INSTANCE},verdict="drop_queue_full"': "0+1x40"},
     "EarshotGatherFull": {f'earshot_table_entries{{{INSTANCE},table="gathered_requests"': "95x40"},
+    "EarshotKeptFull": {f'earshot_table_entries{{{INSTANCE},table="kept_idle"': "95x40"},
+    "EarshotContentDiffers": {f'earshot_connections_reset_total{{{INSTANCE},kind="download",reason="validator"': "0x20 3x20"},
 }
 DRAINED = {f'earshot_node_up{{{INSTANCE},node="n2"': "0x40", f'earshot_node_draining{{{INSTANCE},node="n2"': "1x40"}
 

@@ -146,6 +146,34 @@ static void test_openmetrics(void **state)
 	free(text);
 }
 
+/* Lost nodes' connections, where a service survives. */
+static void test_survival(void **state)
+{
+	struct es_resume_figures downloads = {.whole = 3, .broken = 1};
+	struct es_metrics m = {.lease_remaining_s = NAN};
+	char *text = text_of(&m, ES_EXPOSITION_PROMETHEUS);
+
+	(void)state;
+	expect_none(text, "survived");
+	expect_none(text, "connections_reset");
+	free(text);
+	downloads.reset[ES_RESUME_WHY_validator] = 2;
+	m.survival = (struct es_metrics_survival){.has_idle = 1, .idle = 12, .idle_unsafe = 4};
+	text = text_of(&m, ES_EXPOSITION_PROMETHEUS);
+	expect(text, "\nearshot_connections_survived_total{kind=\"idle\"} 12\n");
+	expect(text, "\nearshot_connections_reset_total{kind=\"idle\",reason=\"unsafe\"} 4\n");
+	expect_none(text, "kind=\"download\"");
+	free(text);
+	m.survival.downloads = &downloads;
+	text = text_of(&m, ES_EXPOSITION_PROMETHEUS);
+	expect(text, "\nearshot_connections_survived_total{kind=\"download\"} 3\n");
+	expect(text, "\nearshot_connections_reset_total{kind=\"download\",reason=\"broken\"} 1\n");
+	expect(text, "\nearshot_connections_reset_total{kind=\"download\",reason=\"validator\"} 2\n");
+	expect(text, "\nearshot_connections_reset_total{kind=\"download\",reason=\"request\"} 0\n");
+	expect_none(text, "reason=\"none\"");
+	free(text);
+}
+
 /* When certificates end, but not of one that could not be used. */
 static void test_certificates(void **state)
 {
@@ -304,9 +332,9 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_samples),	     cmocka_unit_test(test_openmetrics),
-		cmocka_unit_test(test_certificates), cmocka_unit_test(test_tls),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_samples),	 cmocka_unit_test(test_openmetrics),
+		cmocka_unit_test(test_survival), cmocka_unit_test(test_certificates),
+		cmocka_unit_test(test_tls),	 cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

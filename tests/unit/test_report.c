@@ -13,12 +13,14 @@
 
 #include "earshot_version.h"
 #include "inspector/base/event.h"
+#include "inspector/base/json.h"
 #include "inspector/plugin/host.h"
 #include "inspector/report/crash.h"
 #include "inspector/report/report.h"
 #include "inspector/inspect/poison.h"
 #include "inspector/report/plugins.h"
 #include "inspector/report/poison.h"
+#include "inspector/report/survival.h"
 #include "inspector/report/tls.h"
 #include "inspector/report/trace.h"
 #include "inspector/report/url_tables.h"
@@ -67,6 +69,7 @@ static void test_flows(void **state)
 		.flow = {.client = es_addr_from_v4(es_htonl(0x0a4d0109)), .client_port = es_htons(51200)},
 		.owner = 1,
 	};
+	const struct es_resume_figures figures = {.told = 9, .whole = 3};
 	struct es_report_flows report;
 	struct es_directory *directory;
 
@@ -79,10 +82,7 @@ static void test_flows(void **state)
 	for (size_t i = 0; i < sizeof(entry) / sizeof(entry[0]); i++)
 		es_report_flows_add(&report, &entry[i]);
 	es_report_flows_kept(&report, directory, 1);
-	report.downloads = json_tokener_parse(
-		"{\"own\":2,\"total\":1,\"bytes\":4104,\"told\":9,\"whole\":3,\"broken\":0,\"reset\":{"
-		"\"request\":0,\"content\":1,\"head\":0,\"limit\":0,\"server\":0,\"unreadable\":0,"
-		"\"status\":0,\"validator\":0,\"range\":0,\"system\":0}}");
+	report.downloads = es_report_downloads(&figures, NULL, NULL);
 	built = es_report_flows_finish(&report);
 	expect_as_documented("flows", built);
 	json_object_object_del(built, "downloads");
@@ -106,6 +106,61 @@ static void test_flows(void **state)
 	assert_int_equal(json_object_array_length(json_object_object_get(built, "flows")), 1);
 	json_object_put(built);
 	json_object_put(request);
+}
+
+/*
+ * Each number of @object, whose name begins with @prefix in `counters`. Returns how many there were.
+ */
+static size_t expect_counted(struct json_object *counters, struct json_object *object, const char *prefix)
+{
+	size_t count = 0;
+	char name[64];
+
+	json_object_object_foreach(object, key, value)
+	{
+		struct json_object *counter;
+
+		if (json_object_is_type(value, json_type_object)) {
+			snprintf(name, sizeof(name), "%s%s_", prefix, key);
+			count += expect_counted(counters, value, name);
+			continue;
+		}
+		snprintf(name, sizeof(name), "%s%s", prefix, key);
+		counter = es_json_find(counters, "name", name);
+		if (!counter)
+			fail_msg("no counter %s", name);
+		assert_int_equal(es_json_number(counter, "value"), json_object_get_uint64(value));
+		assert_true(*es_json_string(counter, "description"));
+		count++;
+	}
+	return count;
+}
+
+/* All that `flows` has counted of other nodes' connections, `counters` has under the same names. */
+static void test_survival(void **state)
+{
+	const struct es_directory_figures kept = {.told = 12, .forgotten = 3, .expired = 2, .dropped = 1};
+	struct es_resume_figures figures = {.told = 9, .whole = 3, .broken = 1};
+	struct json_object *report = json_tokener_parse("{\"counters\":[]}"), *downloads,
+			   *idle = json_tokener_parse(
+				   "{\"told\":12,\"forgotten\":3,\"expired\":2,\"dropped\":1}");
+	struct json_object *counters = json_object_object_get(report, "counters");
+
+	(void)state;
+	for (unsigned int i = 0; i < ES_RESUME_WHY_COUNT; i++)
+		figures.reset[i] = 100 + i;
+	es_report_survival_counters(report, &kept, &figures);
+	assert_int_equal(expect_counted(counters, idle, "kept_"), 4);
+	downloads = es_report_downloads(&figures, NULL, NULL);
+	/* How many there are now is no counter. */
+	json_object_object_del(downloads, "own");
+	json_object_object_del(downloads, "total");
+	json_object_object_del(downloads, "bytes");
+	assert_int_equal(expect_counted(counters, downloads, "downloads_"), 3 + ES_RESUME_WHY_COUNT - 1);
+	assert_int_equal(json_object_array_length(counters), 4 + 3 + ES_RESUME_WHY_COUNT - 1);
+	json_object_put(downloads);
+	json_object_put(idle);
+	json_object_put(report);
 }
 
 /* By service, each connection with its reason; those that are closing, or of no service, do not count. */
@@ -583,10 +638,11 @@ int main(void)
 		cmocka_unit_test(test_status),	 cmocka_unit_test(test_membership),
 		cmocka_unit_test(test_drift),	 cmocka_unit_test(test_content),
 		cmocka_unit_test(test_counters), cmocka_unit_test(test_flows),
-		cmocka_unit_test(test_crash),	 cmocka_unit_test(test_plugins),
-		cmocka_unit_test(test_metrics),	 cmocka_unit_test(test_events),
-		cmocka_unit_test(test_trace),	 cmocka_unit_test(test_poison),
-		cmocka_unit_test(test_tls),	 cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_survival), cmocka_unit_test(test_crash),
+		cmocka_unit_test(test_plugins),	 cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_events),	 cmocka_unit_test(test_trace),
+		cmocka_unit_test(test_poison),	 cmocka_unit_test(test_tls),
+		cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);
