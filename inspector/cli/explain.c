@@ -4,6 +4,7 @@
  * connections now. Nothing is sent and nothing changes.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,10 @@
 #include "inspector/base/utf8.h"
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
+
+/* A node that another one has to ask is waited for so many times, so long each. */
+#define CRASH_TRIES   20
+#define CRASH_WAIT_MS 100
 
 #define TEXT_SIZE 32768
 #define REQUEST_SIZE                                                                                         \
@@ -27,7 +32,7 @@ static const struct argp_option options[] = {
 	 "from this client (default 127.0.0.1:0), as [2001:db8::1]:4711 if it has IPv6", 0},
 	{"on", ES_CLI_OPT_ON, "NODE", 0, "a later request of a connection that this node has", 0},
 	{"crash", ES_CLI_OPT_CRASH, "NODE", 0,
-	 "in place of PATH: what would become of this node's connections if it were lost now", 0},
+	 "in place of PATH: what would become of that node's connections if it were lost now", 0},
 	{0},
 };
 
@@ -182,14 +187,43 @@ static void print_crash(struct json_object *result)
 	es_table_free(&table);
 }
 
-/* Takes @request over. */
-static int ask(const struct es_cli *cli, struct json_object *request, void (*print)(struct json_object *))
+/* One node keeps this for another one, which does not say itself. */
+static void print_crash_part(struct json_object *result)
 {
-	struct json_object *result;
-	int r = es_cli_request(cli, request, &result);
+	static const char *const headings[] = {"SERVICE", ">SURVIVE", ">RESUME", ">RESET", NULL};
+	struct json_object *services = es_json_array(result, "services");
+	struct es_table *table = es_table_new(headings);
 
-	if (r)
-		return r;
+	printf("%s %s. A part, as %s alone knows it: %llu idle connections and %llu downloads %s, %llu "
+	       "clients %s a RST at once\n\n",
+	       es_json_string(result, "node"),
+	       es_json_is_true(result, "lost") ? "is lost" : "does not answer",
+	       es_json_string(result, "from"), es_json_number(result, "survive"),
+	       es_json_number(result, "resume"), es_json_is_true(result, "lost") ? "go on" : "would go on",
+	       es_json_number(result, "reset"), es_json_is_true(result, "lost") ? "get" : "would get");
+	for (size_t i = 0; i < json_object_array_length(services); i++) {
+		struct json_object *service = json_object_array_get_idx(services, i);
+
+		es_table_cell(table, "%s", es_json_string(service, "service"));
+		es_table_cell(table, "%llu", es_json_number(service, "survive"));
+		es_table_cell(table, "%llu", es_json_number(service, "resume"));
+		es_table_cell(table, "%llu", es_json_number(service, "reset"));
+	}
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
+static int crash_request(const struct es_cli *cli, struct json_object **ret_result)
+{
+	struct json_object *request = es_cli_command_request("crash");
+
+	json_object_object_add(request, "node", json_object_new_string(cli->crash));
+	return es_cli_request(cli, request, ret_result);
+}
+
+/* Takes @result over. */
+static int show(const struct es_cli *cli, struct json_object *result, void (*print)(struct json_object *))
+{
 	if (cli->json)
 		es_cli_print_json(result);
 	else
@@ -200,20 +234,27 @@ static int ask(const struct es_cli *cli, struct json_object *request, void (*pri
 
 static int run_crash(const struct es_cli *cli)
 {
-	struct json_object *request;
+	struct json_object *result;
+	int r;
 
 	if (cli->request_file || cli->arg_count || cli->header_count || cli->service || cli->client ||
 	    cli->on)
 		return es_cli_usage("--crash: expected no request, and nothing that is about one");
-	request = es_cli_command_request("crash");
-	json_object_object_add(request, "node", json_object_new_string(cli->crash));
-	return ask(cli, request, print_crash);
+	r = crash_request(cli, &result);
+	for (int i = 0; !r && i < CRASH_TRIES && es_json_is_true(result, "awaited"); i++) {
+		json_object_put(result);
+		poll(NULL, 0, CRASH_WAIT_MS);
+		r = crash_request(cli, &result);
+	}
+	if (r)
+		return r;
+	return show(cli, result, es_json_is_true(result, "partial") ? print_crash_part : print_crash);
 }
 
 static int run(const struct es_cli *cli)
 {
 	static char text[TEXT_SIZE];
-	struct json_object *request;
+	struct json_object *request, *result;
 	int r = ES_CLI_OK;
 
 	if (cli->crash)
@@ -241,7 +282,8 @@ static int run(const struct es_cli *cli)
 		json_object_put(request);
 		return r;
 	}
-	return ask(cli, request, print_explanation);
+	r = es_cli_request(cli, request, &result);
+	return r ? r : show(cli, result, print_explanation);
 }
 
 const struct es_cli_command es_cli_explain = {

@@ -18,7 +18,6 @@
 #include "inspector/daemon/tls.h"
 #include "inspector/daemon/trace.h"
 #include "inspector/daemon/view.h"
-#include "inspector/report/crash.h"
 #include "inspector/report/report.h"
 #include "inspector/report/plugins.h"
 #include "inspector/report/survival.h"
@@ -167,63 +166,6 @@ static int es_daemon_flows(void *ctx, struct json_object *request, struct json_o
 		*ret_result = NULL;
 	}
 	return rc;
-}
-
-/* es_datapath_flows() gives these to crash_add(). */
-struct crash {
-	const struct es_daemon *d;
-	struct es_report_crash report;
-};
-
-static void crash_add(void *ctx, const void *data)
-{
-	const struct es_track_entry *entry = data;
-	struct crash *crash = ctx;
-	const struct es_daemon *d = crash->d;
-	__u64 flow_hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &entry->flow);
-	int is_told = es_idle_flows_has_told(d->directory->flows, flow_hash, entry->track.next_request_seq,
-					     entry->track.response_seq) ||
-		      es_daemon_downloads_go_on(d, flow_hash);
-
-	es_report_crash_add(&crash->report, d->cluster->conf, entry, is_told);
-}
-
-/* Only the node itself knows its connections. */
-static int crash_is_of_self(const struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
-{
-	const char *self = d->cluster->conf->nodes[d->cluster->self].name;
-	struct json_object *node;
-
-	if (!json_object_object_get_ex(request, "node", &node) || !strcmp(json_object_get_string(node), self))
-		return 0;
-	es_conf_error_set(err, "this is %s: ask the daemon of node %s, which alone knows its connections",
-			  self, json_object_get_string(node));
-	return -EINVAL;
-}
-
-static int es_daemon_crash(void *ctx, struct json_object *request, struct json_object **ret_result,
-			   struct es_conf_error *err)
-{
-	const struct es_daemon *d = ctx;
-	const struct es_conf *conf = d->cluster->conf;
-	struct crash crash = {.d = d};
-	struct es_load_sums sums;
-	int rc = crash_is_of_self(d, request, err);
-
-	if (rc)
-		return rc;
-	rc = es_datapath_flows(d->datapath, crash_add, &crash);
-	if (!rc)
-		rc = es_datapath_loads(d->datapath, 0, &sums);
-	if (rc) {
-		es_conf_error_set(err, "datapath: its connections cannot be listed: %s", strerror(-rc));
-		return rc;
-	}
-	for (unsigned int i = 0; i < conf->service_count; i++)
-		if (conf->services[i].inspect != ES_INSPECT_EVERY)
-			crash.report.fates[i][ES_CRASH_UNREAD] = sums.service[i].flows;
-	*ret_result = es_report_crash_finish(&crash.report, conf, conf->nodes[d->cluster->self].name);
-	return 0;
 }
 
 static int es_daemon_command_reload(void *ctx, struct json_object *request, struct json_object **ret_result,

@@ -13,6 +13,10 @@ int es_daemon_table(void *ctx, struct json_object *request, struct json_object *
 int es_daemon_explain(void *ctx, struct json_object *request, struct json_object **ret_result,
 		      struct es_conf_error *err);
 
+/* commands_crash.c */
+int es_daemon_crash(void *ctx, struct json_object *request, struct json_object **ret_result,
+		    struct es_conf_error *err);
+
 /* commands_nodes.c */
 int es_daemon_drain(void *ctx, struct json_object *request, struct json_object **ret_result,
 		    struct es_conf_error *err);
@@ -21,7 +25,10 @@ int es_daemon_undrain(void *ctx, struct json_object *request, struct json_object
 int es_daemon_weight(void *ctx, struct json_object *request, struct json_object **ret_result,
 		     struct es_conf_error *err);
 
-/* es_daemon_named_node() - that a request names, or this one; -1 and @err for an unknown one */
+/*
+ * es_daemon_named_node() - that a request names, or this one; -1 and @err for an unknown one, with those
+ * that there are
+ */
 int es_daemon_named_node(const struct es_daemon *daemon, struct json_object *request,
 			 struct es_conf_error *err);
 

@@ -12,9 +12,21 @@
 #include "inspector/daemon/membership.h"
 #include "inspector/self/by_hand.h"
 
+/* "n1 | n2 | n4": those that are configured. */
+static void names_of(const struct es_conf *conf, char *text, size_t size)
+{
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < conf->node_count && used < size; i++)
+		if (!conf->nodes[i].removed)
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " | " : "",
+						 conf->nodes[i].name);
+}
+
 int es_daemon_named_node(const struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
 {
 	struct json_object *name = NULL;
+	char names[400] = "";
 
 	if (!json_object_object_get_ex(request, "node", &name))
 		return (int)d->cluster->self;
@@ -25,7 +37,9 @@ int es_daemon_named_node(const struct es_daemon *d, struct json_object *request,
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (!strcmp(d->conf->nodes[i].name, json_object_get_string(name)))
 			return (int)i;
-	es_conf_error_set(err, "no node \"%.64s\" is configured", json_object_get_string(name));
+	names_of(d->conf, names, sizeof(names));
+	es_conf_error_set(err, "no node \"%.64s\" is configured, expected %s", json_object_get_string(name),
+			  names);
 	return -1;
 }
 

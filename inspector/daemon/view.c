@@ -8,6 +8,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/base/event.h"
 #include "inspector/base/wall.h"
+#include "inspector/daemon/crash.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/exchange.h"
 #include "inspector/daemon/history.h"
@@ -110,12 +111,28 @@ static int make_room(struct es_daemon_view *view)
 	return view->node && view->hot ? 0 : -ENOMEM;
 }
 
+/* The answer to a question; NULL: this node cannot say. */
+static struct json_object *word_about(struct es_daemon *d, unsigned int kind)
+{
+	struct json_object *crash = NULL;
+	struct es_conf_error err;
+
+	if (kind == ES_SNAPSHOT_ASK)
+		return es_daemon_snapshot(d);
+	if (kind == ES_SNAPSHOT_ASK_HISTORY)
+		return es_daemon_history(d);
+	es_daemon_crash_of_self(d, &crash, &err);
+	return crash;
+}
+
 static size_t part_of(struct es_daemon *d, unsigned int node, const struct es_snapshot_header *question,
 		      const char *text, size_t len, unsigned int part, struct es_snapshot_message *ret)
 {
 	unsigned long long number = es_cpu_be64((__u64)question->number);
 
-	return (question->kind == ES_SNAPSHOT_ASK ? es_snapshot_part : es_snapshot_history_part)(
+	return (question->kind == ES_SNAPSHOT_ASK	    ? es_snapshot_part
+		: question->kind == ES_SNAPSHOT_ASK_HISTORY ? es_snapshot_history_part
+							    : es_snapshot_crash_part)(
 		ret, d->cluster->self, node, number, text, len, part, &d->keys.key[0].handover);
 }
 
@@ -134,7 +151,7 @@ static void answer(struct es_daemon *d, struct es_view_word *asker, const struct
 		return;
 	asker->asked_number = number;
 	asker->answered_ns = now_ns;
-	word = question->kind == ES_SNAPSHOT_ASK ? es_daemon_snapshot(d) : es_daemon_history(d);
+	word = word_about(d, question->kind);
 	text = json_object_to_json_string_length(word, JSON_C_TO_STRING_PLAIN, &len);
 	for (unsigned int part = 0; (size = part_of(d, node, question, text, len, part, &message)); part++)
 		es_daemon_send(d, node, &message, size);
@@ -143,14 +160,28 @@ static void answer(struct es_daemon *d, struct es_view_word *asker, const struct
 		ask_workers(d);
 }
 
+/* Which of a node's words a question or an answer is about. */
+static struct es_view_word *word_of(struct es_view_node *node, unsigned int kind)
+{
+	switch (kind) {
+	case ES_SNAPSHOT_ASK_HISTORY:
+	case ES_SNAPSHOT_HISTORY:
+		return &node->history;
+	case ES_SNAPSHOT_ASK_CRASH:
+	case ES_SNAPSHOT_CRASH:
+		return &node->crash;
+	default:
+		return &node->snapshot;
+	}
+}
+
 static void on_snapshot(struct es_daemon *d, const struct es_snapshot_message *message)
 {
 	const struct es_snapshot_header *header = &message->header;
-	struct es_view_node *node = &d->view->node[header->source];
-	int is_history = header->kind == ES_SNAPSHOT_ASK_HISTORY || header->kind == ES_SNAPSHOT_HISTORY;
-	struct es_view_word *from = is_history ? &node->history : &node->snapshot;
+	struct es_view_word *from = word_of(&d->view->node[header->source], header->kind);
 
-	if (header->kind == ES_SNAPSHOT_ASK || header->kind == ES_SNAPSHOT_ASK_HISTORY) {
+	if (header->kind == ES_SNAPSHOT_ASK || header->kind == ES_SNAPSHOT_ASK_HISTORY ||
+	    header->kind == ES_SNAPSHOT_ASK_CRASH) {
 		answer(d, from, header);
 		return;
 	}
@@ -266,6 +297,29 @@ int es_daemon_view_look(struct es_daemon *d, int with_history)
 		     (with_history && view->node[i].history.at_ns < view->began_ns)))
 			return 0;
 	return 1;
+}
+
+struct json_object *es_daemon_view_crash(struct es_daemon *d, unsigned int node, int *ret_is_awaited)
+{
+	unsigned long long now_ns = es_clock_now_ns(), number = es_number_ns();
+	struct es_snapshot_message message;
+	struct es_view_word *from;
+
+	*ret_is_awaited = 0;
+	if (make_room(d->view) || es_health_state(&d->health, node) >= ES_NODE_LEFT || !understands(d, node))
+		return NULL;
+	from = &d->view->node[node].crash;
+	if (from->at_ns && now_ns - from->at_ns < ES_VIEW_CRASH_MS * NS_PER_MS)
+		return json_tokener_parse(from->text);
+	*ret_is_awaited = 1;
+	if (from->question_ns && now_ns - from->question_ns < ES_VIEW_FIRST_MS * NS_PER_MS)
+		return NULL;
+	from->question_ns = now_ns;
+	es_snapshot_expect(&from->inbox, number);
+	es_daemon_send(
+		d, node, &message,
+		es_snapshot_crash_ask(&message, d->cluster->self, node, number, &d->keys.key[0].handover));
+	return NULL;
 }
 
 /* --- the document */

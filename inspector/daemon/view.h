@@ -33,22 +33,28 @@ struct es_daemon;
 #define ES_VIEW_HISTORY_MS 5000
 
 /*
- * struct es_view_word - @text: what a node said last, and a NUL; @at_ns: when, 0: never; @asked_number: of
- * its own last question; @answered_ns: when that was answered
+ * struct es_view_word - @text: what a node said last, and a NUL; @at_ns: when, 0: never; @question_ns: when
+ * it was asked last, if that is noted; @asked_number: of its own last question; @answered_ns: when that was
+ * answered
  */
 struct es_view_word {
 	struct es_snapshot_inbox inbox;
 	unsigned long long at_ns;
+	unsigned long long question_ns;
 	unsigned long long asked_number;
 	unsigned long long answered_ns;
 	char text[ES_SNAPSHOT_HISTORY_MAX + 1];
 };
 
-/* struct es_view_node - a node's last words: about how it is, and about its last ten minutes */
+/* struct es_view_node - a node's last words: how it is, its last ten minutes, what a crash would do to it */
 struct es_view_node {
 	struct es_view_word snapshot;
 	struct es_view_word history;
+	struct es_view_word crash;
 };
+
+/* A node is asked again what a crash would do to it if its last answer is older. */
+#define ES_VIEW_CRASH_MS 500
 
 /* First answers are waited for so long; then whatever has arrived is shown. */
 #define ES_VIEW_FIRST_MS 400
@@ -112,6 +118,12 @@ struct json_object *es_daemon_view(struct es_daemon *daemon, int with_history);
 /* es_daemon_view_command() - the control command `cluster`; an es_control_fn */
 int es_daemon_view_command(void *ctx, struct json_object *request, struct json_object **ret_result,
 			   struct es_conf_error *err);
+
+/**
+ * es_daemon_view_crash() - what another node says of its connections, in the shape of `crash`, the caller's
+ * NULL: it has not said so lately. @ret_is_awaited: then, it has been asked; ask again in a moment.
+ */
+struct json_object *es_daemon_view_crash(struct es_daemon *daemon, unsigned int node, int *ret_is_awaited);
 
 /* es_daemon_snapshot() (snapshot.c) - this node, as it tells others of itself; the caller's. At most
  * ES_SNAPSHOT_MAX bytes of text, by leaving out the longest parts. */

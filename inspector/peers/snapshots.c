@@ -40,6 +40,7 @@ static size_t max_of(enum es_snapshot_kind kind)
 	case ES_SNAPSHOT_SETTINGS:
 		return ES_SNAPSHOT_TEXT_MAX;
 	case ES_SNAPSHOT_HISTORY:
+	case ES_SNAPSHOT_CRASH:
 		return ES_SNAPSHOT_HISTORY_MAX;
 	default:
 		return 0;
@@ -102,6 +103,22 @@ size_t es_snapshot_history_part(struct es_snapshot_message *message, unsigned in
 				const struct es_sipkey *key)
 {
 	header_make(message, self, target, number, ES_SNAPSHOT_HISTORY);
+	return part_make(message, text, len, part, key);
+}
+
+size_t es_snapshot_crash_ask(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+			     unsigned long long number, const struct es_sipkey *key)
+{
+	header_make(message, self, target, number, ES_SNAPSHOT_ASK_CRASH);
+	message->header.mac = es_datagram_mac(key, message, HEADER, MAC_AT);
+	return HEADER;
+}
+
+size_t es_snapshot_crash_part(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+			      unsigned long long number, const char *text, size_t len, unsigned int part,
+			      const struct es_sipkey *key)
+{
+	header_make(message, self, target, number, ES_SNAPSHOT_CRASH);
 	return part_make(message, text, len, part, key);
 }
 

@@ -23,8 +23,9 @@
 
 /* A question of ES_SNAPSHOT_ASK_SETTINGS is answered with the node's settings (self/settings.h), unless the
  * asker knows them; only nodes of ES_WIRE_UNDERSTANDS_ROLLOUTS know these two kinds. One of
- * ES_SNAPSHOT_ASK_HISTORY is answered with the node's last ten minutes (daemon/history.h); a version that
- * does not know these two ignores them. */
+ * ES_SNAPSHOT_ASK_HISTORY is answered with the node's last ten minutes (daemon/history.h), one of
+ * ES_SNAPSHOT_ASK_CRASH with what would become of its connections if it were lost (daemon/crash.h); a version
+ * that does not know these four ignores them. */
 enum es_snapshot_kind {
 	ES_SNAPSHOT_ASK,
 	ES_SNAPSHOT_PART,
@@ -32,6 +33,8 @@ enum es_snapshot_kind {
 	ES_SNAPSHOT_SETTINGS,
 	ES_SNAPSHOT_ASK_HISTORY,
 	ES_SNAPSHOT_HISTORY,
+	ES_SNAPSHOT_ASK_CRASH,
+	ES_SNAPSHOT_CRASH,
 };
 #define ES_SNAPSHOT_TEXT_MAX 12288 /* bytes of settings */
 #define ES_SNAPSHOT_HISTORY_MAX                                                                              \
@@ -99,6 +102,13 @@ size_t es_snapshot_history_ask(struct es_snapshot_message *message, unsigned int
 size_t es_snapshot_history_part(struct es_snapshot_message *message, unsigned int self, unsigned int target,
 				unsigned long long number, const char *text, size_t len, unsigned int part,
 				const struct es_sipkey *key);
+
+/* es_snapshot_crash_ask(), es_snapshot_crash_part() - the same of a crash, as long as a history may be */
+size_t es_snapshot_crash_ask(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+			     unsigned long long number, const struct es_sipkey *key);
+size_t es_snapshot_crash_part(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+			      unsigned long long number, const char *text, size_t len, unsigned int part,
+			      const struct es_sipkey *key);
 
 /* es_snapshot_digest() - tells texts apart */
 unsigned long long es_snapshot_digest(const char *text);

@@ -60,10 +60,27 @@ static unsigned long long fates_put(struct json_object *object, const unsigned l
 	return ends;
 }
 
-struct json_object *es_report_crash_finish(const struct es_report_crash *report, const struct es_conf *conf,
-					   const char *node)
+void es_report_crash_kept(struct es_report_crash *report, const struct es_conf *conf,
+			  const struct es_flow *flow, enum es_crash_fate fate)
 {
-	struct json_object *result = json_object_new_object(), *services = json_object_new_array();
+	const struct es_conf_service *service = es_report_flow_service(conf, flow);
+
+	if (service)
+		report->fates[service - conf->services][fate]++;
+}
+
+static void head_put(struct json_object *result, const char *node, const char *from, int is_partial)
+{
+	json_object_object_add(result, "node", json_object_new_string(node));
+	json_object_object_add(result, "from", json_object_new_string(from));
+	json_object_object_add(result, "partial", json_object_new_boolean(is_partial));
+}
+
+/* @with_reasons: of those that end. Each is by service, and all together are before them. */
+static void services_put(struct json_object *result, const struct es_report_crash *report,
+			 const struct es_conf *conf, int with_reasons)
+{
+	struct json_object *services = json_object_new_array();
 	unsigned long long survive = 0, resume = 0, reset = 0;
 
 	for (unsigned int i = 0; i < conf->service_count; i++) {
@@ -71,14 +88,36 @@ struct json_object *es_report_crash_finish(const struct es_report_crash *report,
 
 		json_object_object_add(service, "service", json_object_new_string(conf->services[i].name));
 		reset += fates_put(service, report->fates[i]);
+		if (!with_reasons)
+			json_object_object_del(service, "reasons");
 		survive += report->fates[i][ES_CRASH_SURVIVES];
 		resume += report->fates[i][ES_CRASH_RESUMES];
 		json_object_array_add(services, service);
 	}
-	json_object_object_add(result, "node", json_object_new_string(node));
 	json_object_object_add(result, "survive", json_object_new_uint64(survive));
 	json_object_object_add(result, "resume", json_object_new_uint64(resume));
 	json_object_object_add(result, "reset", json_object_new_uint64(reset));
 	json_object_object_add(result, "services", services);
+}
+
+struct json_object *es_report_crash_part(const struct es_report_crash *report, const struct es_conf *conf,
+					 const struct es_report_crash_part *part)
+{
+	struct json_object *result = json_object_new_object();
+
+	head_put(result, part->node, part->from, 1);
+	json_object_object_add(result, "lost", json_object_new_boolean(part->is_lost));
+	json_object_object_add(result, "awaited", json_object_new_boolean(part->is_awaited));
+	services_put(result, report, conf, 0);
+	return result;
+}
+
+struct json_object *es_report_crash_finish(const struct es_report_crash *report, const struct es_conf *conf,
+					   const char *node)
+{
+	struct json_object *result = json_object_new_object();
+
+	head_put(result, node, node, 0);
+	services_put(result, report, conf, 1);
 	return result;
 }

@@ -2,7 +2,7 @@
 #ifndef ES_REPORT_CRASH_H
 #define ES_REPORT_CRASH_H
 
-/* The reply to `crash`: what would become of this node's connections if it were lost at this moment. */
+/* The reply to `crash`: what would become of a node's connections if it were lost at this moment. */
 #include <json-c/json.h>
 #include "inspector/config/config.h"
 #include "kmod/core/track.h"
@@ -32,6 +32,28 @@ struct es_report_crash {
  */
 void es_report_crash_add(struct es_report_crash *report, const struct es_conf *conf,
 			 const struct es_track_entry *entry, int is_told);
+
+/*
+ * es_report_crash_kept() - one that another node has told of, with its @fate; one of no service is not
+ * counted
+ */
+void es_report_crash_kept(struct es_report_crash *report, const struct es_conf *conf,
+			  const struct es_flow *flow, enum es_crash_fate fate);
+
+/**
+ * struct es_report_crash_part - the reply of a node that can only say what it keeps for another one
+ * @node: whose connections they are; @from: who says that
+ * @is_lost: @node is no member; @is_awaited: it was asked, and may answer in a moment
+ */
+struct es_report_crash_part {
+	const char *node;
+	const char *from;
+	int is_lost;
+	int is_awaited;
+};
+
+struct json_object *es_report_crash_part(const struct es_report_crash *report, const struct es_conf *conf,
+					 const struct es_report_crash_part *part);
 
 /* es_report_crash_finish() - @node: the node's name. The reply is the caller's. */
 struct json_object *es_report_crash_finish(const struct es_report_crash *report, const struct es_conf *conf,

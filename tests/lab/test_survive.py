@@ -64,8 +64,8 @@ def test_told(lab):
     wait_for(lambda: not kept(lab), "nothing kept")
 
 
-def foretold(lab, node):
-    return json.loads(lab.node(node).exec(["earshot", "explain", "--crash", node, "--json"]).stdout)
+def foretold(lab, node, asked=None):
+    return json.loads(lab.node(asked or node).exec(["earshot", "explain", "--crash", node, "--json"]).stdout)
 
 
 def test_foretold(lab):
@@ -82,9 +82,12 @@ def test_foretold(lab):
     assert told["reset"] == 1 and told["services"][0]["reasons"]["answering"] == 1, told
     text = lab.node(node).exec(["earshot", "explain", "--crash", node]).stdout
     assert f"if {node} were lost now: {told['survive']} idle connections and 0 downloads would go on, 1 connections would get a RST" in text
-    other = "n1" if node != "n1" else "n2"
-    done = lab.node(other).exec(["earshot", "explain", "--crash", node], check=False)
-    assert done.returncode and f"ask the daemon of node {node}" in done.stderr
+    for other in ALL:  # each asks that node, which alone knows
+        found = foretold(lab, node, asked=other)
+        assert found == told and not found["partial"] and found["from"] == node, (other, found)
+        assert f"if {node} were lost now: {told['survive']} idle" in lab.node(other).exec(["earshot", "explain", "--crash", node]).stdout
+    done = lab.node("n1").exec(["earshot", "explain", "--crash", "n9"], check=False)
+    assert done.returncode == 1 and 'no node "n9" is configured, expected n1 | n2 | n3 | n4' in done.stderr
     for sock in [busy, *connections]:
         sock.close()
     wait_for(lambda: not kept(lab), "nothing kept")
@@ -123,6 +126,15 @@ def all_answer(connections, request):
     return timed.slowest(outcome.values())
 
 
+def part(lab, dead):
+    """The node is lost: each of the others says what it keeps for it, and that this is a part."""
+    found = [foretold(lab, "n2", asked=node) for node in SURVIVORS]
+    assert [(one["from"], one["partial"], one["lost"]) for one in found] == [(node, True, True) for node in SURVIVORS]
+    assert sum(one["survive"] for one in found) == len(dead), found
+    text = lab.node("n1").exec(["earshot", "explain", "--crash", "n2"]).stdout
+    assert f"n2 is lost. A part, as n1 alone knows it: {found[0]['survive']} idle connections and 0 downloads go on" in text
+
+
 @pytest.mark.parametrize("when", ["before", "at once", "later"])
 def test_power_cut(lab, cut, when):
     """A node loses its power: the clients of its idle connections do not notice, be it before the others have, or long after. Whoever
@@ -135,6 +147,7 @@ def test_power_cut(lab, cut, when):
         settled(lab, SURVIVORS)
     if when == "later":
         time.sleep(2)
+        part(lab, dead)
     slowest = all_answer(connections, raw.head("/1k"))
     print(f"{when}: {len(dead)} of {len(connections)} connections were of n2; the slowest answer took {slowest:.2f} s")
     if when == "later":

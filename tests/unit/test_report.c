@@ -193,11 +193,38 @@ static void test_crash(void **state)
 	expect_as_documented("crash", built);
 	assert_string_equal(
 		json_object_to_json_string_ext(built, JSON_C_TO_STRING_PLAIN),
-		"{\"node\":\"n2\",\"survive\":1,\"resume\":1,\"reset\":9,\"services\":["
+		"{\"node\":\"n2\",\"from\":\"n2\",\"partial\":false,\"survive\":1,\"resume\":1,\"reset\":9,"
+		"\"services\":["
 		"{\"service\":\"web\",\"survive\":1,\"resume\":1,\"reset\":5,\"reasons\":{\"answering\":1,"
 		"\"deciding\":1,\"pinned\":1,\"not_told\":1,\"off\":1,\"unread\":0}},"
 		"{\"service\":\"l4\",\"survive\":0,\"resume\":0,\"reset\":4,\"reasons\":{\"answering\":0,"
 		"\"deciding\":0,\"pinned\":0,\"not_told\":0,\"off\":0,\"unread\":4}}]}");
+	json_object_put(built);
+}
+
+/* A node that can only tell what it keeps for another one says so. */
+static void test_crash_part(void **state)
+{
+	const struct es_report_crash_part part = {.node = "n2", .from = "n1", .is_lost = 1};
+	struct es_track_entry web = flow_entry(1, ES_PIN_none, ES_RESPONSE_DONE), none = web;
+	struct es_report_crash report = {};
+	struct json_object *built;
+
+	(void)state;
+	none.flow.service_port = es_htons(1);
+	es_report_crash_kept(&report, conf, &web.flow, ES_CRASH_SURVIVES);
+	es_report_crash_kept(&report, conf, &web.flow, ES_CRASH_SURVIVES);
+	es_report_crash_kept(&report, conf, &web.flow, ES_CRASH_RESUMES);
+	es_report_crash_kept(&report, conf, &web.flow, ES_CRASH_ANSWERING);
+	es_report_crash_kept(&report, conf, &none.flow, ES_CRASH_SURVIVES);
+	built = es_report_crash_part(&report, conf, &part);
+	expect_as_documented("crash_part", built);
+	assert_string_equal(
+		json_object_to_json_string_ext(built, JSON_C_TO_STRING_PLAIN),
+		"{\"node\":\"n2\",\"from\":\"n1\",\"partial\":true,\"lost\":true,\"awaited\":false,"
+		"\"survive\":2,\"resume\":1,\"reset\":1,\"services\":["
+		"{\"service\":\"web\",\"survive\":2,\"resume\":1,\"reset\":1},"
+		"{\"service\":\"l4\",\"survive\":0,\"resume\":0,\"reset\":0}]}");
 	json_object_put(built);
 }
 
@@ -635,14 +662,14 @@ static void test_plugins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_status),	 cmocka_unit_test(test_membership),
-		cmocka_unit_test(test_drift),	 cmocka_unit_test(test_content),
-		cmocka_unit_test(test_counters), cmocka_unit_test(test_flows),
-		cmocka_unit_test(test_survival), cmocka_unit_test(test_crash),
-		cmocka_unit_test(test_plugins),	 cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_events),	 cmocka_unit_test(test_trace),
-		cmocka_unit_test(test_poison),	 cmocka_unit_test(test_tls),
-		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_status),	   cmocka_unit_test(test_membership),
+		cmocka_unit_test(test_drift),	   cmocka_unit_test(test_content),
+		cmocka_unit_test(test_counters),   cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_survival),   cmocka_unit_test(test_crash),
+		cmocka_unit_test(test_crash_part), cmocka_unit_test(test_plugins),
+		cmocka_unit_test(test_metrics),	   cmocka_unit_test(test_events),
+		cmocka_unit_test(test_trace),	   cmocka_unit_test(test_poison),
+		cmocka_unit_test(test_tls),	   cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);

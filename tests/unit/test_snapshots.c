@@ -84,6 +84,30 @@ static void test_history(void **state)
 	assert_int_equal(es_snapshot_take(&inbox, &received), -EBADMSG);
 }
 
+/* An account of a crash may be as long, and is no history. */
+static void test_crash(void **state)
+{
+	struct es_snapshot_message message, received;
+	size_t size;
+
+	(void)state;
+	setup_text();
+	size = es_snapshot_crash_ask(&message, 1, 0, 9, &keys.key[0].handover);
+	assert_int_equal(es_snapshot_read(&message, size, 0, 2, &keys, &received), 0);
+	assert_int_equal(received.header.kind, ES_SNAPSHOT_ASK_CRASH);
+	es_snapshot_expect(&inbox, 9);
+	assert_int_equal(es_snapshot_take(&inbox, &received), -EBADMSG);
+	for (unsigned int part = 0; part < 21; part++) {
+		size = es_snapshot_crash_part(&message, 1, 0, 9, text, 21000, part, &keys.key[0].handover);
+		assert_int_equal(es_snapshot_read(&message, size, 0, 2, &keys, &received), 0);
+		assert_int_equal(received.header.kind, ES_SNAPSHOT_CRASH);
+		assert_int_equal(es_snapshot_take(&inbox, &received), part == 20);
+	}
+	assert_memory_equal(inbox.text, text, 21000);
+	assert_int_equal(es_snapshot_crash_part(&message, 1, 0, 9, text, 21000, 21, &keys.key[0].handover),
+			 0);
+}
+
 static void test_only_what_was_asked_for(void **state)
 {
 	(void)state;
@@ -130,9 +154,8 @@ static void test_authentic(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_history),
-		cmocka_unit_test(test_only_what_was_asked_for),
+		cmocka_unit_test(test_parts),	  cmocka_unit_test(test_history),
+		cmocka_unit_test(test_crash),	  cmocka_unit_test(test_only_what_was_asked_for),
 		cmocka_unit_test(test_authentic),
 	};
 
