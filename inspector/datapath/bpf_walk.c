@@ -100,6 +100,8 @@ static void es_see_flow(struct es_walk *walk, const struct es_sock_diag_id *id, 
 	struct es_track_entry entry = {.flow = id->flow, .track = look->track};
 
 	entry.tcp_state = look->connection.tcp_state;
+	entry.is_unacknowledged = look->is_unacknowledged;
+	entry.tsval = look->tsval;
 	if (look->has_track)
 		walk->fn(walk->ctx, &entry);
 }

@@ -42,11 +42,11 @@ int es_look(struct __sk_buff *skb)
 			look.is_found = 1;
 			look.connection.unproven = (__u8)es_socket_is_unproven(tp);
 			track = bpf_sk_storage_get(&es_tracks, tp, (void *)0, 0);
-			if (track) {
+			if (track)
 				look.connection.is_ceded = (__u8)es_track_of_is_ceded(track, tp->snd_una);
-				look.track = *track;
-				look.has_track = 1;
-			}
+			look.has_track = (__u8)es_track_read(tp, &look.flow, &look.track);
+			look.is_unacknowledged = tp->snd_una != tp->write_seq;
+			look.tsval = es_ns_to_ms(bpf_ktime_get_ns()) + tp->tsoffset;
 		}
 		bpf_sk_release(sk);
 	}

@@ -70,6 +70,31 @@ static __noinline struct es_track *es_track_create(struct bpf_sock *sk, __u64 fl
 	return t;
 }
 
+/*
+ * The track of a socket, or what it will begin with when its server speaks for the first time, if its
+ * requests are read. Returns 1, or 0: it has none.
+ */
+static __noinline int es_track_read(struct tcp_sock *tp, const struct es_flow *flow, struct es_track *ret)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_rebuilt *rebuilt;
+	struct es_track *track;
+
+	if (!cfg || !tp || !flow || !ret)
+		return 0;
+	track = bpf_sk_storage_get(&es_tracks, tp, (void *)0, 0);
+	if (track) {
+		*ret = *track;
+		return 1;
+	}
+	rebuilt = es_rebuilt_of(tp, es_flow_hash(&cfg->ring_key, cfg->ring_seed, flow));
+	if (!rebuilt || rebuilt->track.pin)
+		return 0;
+	*ret = rebuilt->track;
+	return 1;
+}
+
 static __always_inline struct es_track *es_track_of(struct bpf_sock *sk)
 {
 	return bpf_sk_storage_get(&es_tracks, sk, (void *)0, 0);

@@ -19,6 +19,7 @@ enum es_look_step {
  * struct es_look - of one connection
  * @flow: in; @step: in, an enum es_look_step
  * @is_found: there is a socket of a service, and the rest is valid; @has_track: so is @track
+ * @is_unacknowledged, @tsval: as in struct es_track_entry
  */
 struct es_look {
 	struct es_flow flow;
@@ -28,7 +29,9 @@ struct es_look {
 	struct es_socket_load load;
 	__u8 is_found;
 	__u8 has_track;
-	__u8 pad[6];
+	__u8 is_unacknowledged;
+	__u8 pad;
+	__u32 tsval;
 };
 _Static_assert(sizeof(struct es_look) == 152, "es_look has no hidden padding");
 

@@ -73,12 +73,16 @@ _Static_assert(sizeof(struct es_track) == 64, "es_track is ABI between datapath 
 /**
  * struct es_track_entry - one connection as the datapath lists it
  * @tcp_state: the kernel's number (TCP_ESTABLISHED is 1)
+ * @is_unacknowledged: the client has not acknowledged all that the server has written; @tsval: the timestamp
+ * that the socket would send now, in ms. BPF alone tells these two; else 0
  */
 struct es_track_entry {
 	struct es_flow flow;
 	struct es_track track;
 	__u8 tcp_state;
-	__u8 pad[7];
+	__u8 is_unacknowledged;
+	__u8 pad[2];
+	__u32 tsval;
 };
 
 enum es_track_verdict {
