@@ -18,6 +18,10 @@
  * that is not a member has lost its lease, and so stands still with the connections that others may go on
  * with, whether or not it answers; it is asked so that it never goes on with them, and hardly waited for.
  *
+ * Clients of lost nodes that wait for an answer (es_inspect_waiting()) are asked about apart as well, at once
+ * and at nobody's cost: of each there is a record of its node. That one may go on with what the client has
+ * got a part of, and its kernel says so.
+ *
  * A message about many has clients of one family. A node whose version does not understand such messages gets
  * one for each segment.
  */
@@ -38,6 +42,7 @@
  */
 #define ES_STRAY_AWAY_NS     200000000ULL
 #define ES_STRAY_SURVIVOR_NS 20000000ULL
+#define ES_STRAY_WAITING_NS  50000000ULL
 #define ES_STRAY_MEMBER_NS   1000000000ULL
 
 /*
@@ -294,6 +299,10 @@ static void es_stray_tell(struct es_inspector *in, const struct es_stray_group *
 			es_inspect_survive(in, c->survivor);
 			continue;
 		}
+		if (g->kind == ES_STRAY_OF_WAITING) {
+			es_waiting_reset(in, g->service, c->packet, c->len, c->ack);
+			continue;
+		}
 		if (c->is_owned)
 			continue; /* when it comes again, it will be known whether its node is lost */
 		if (c->is_earlier) {
@@ -333,6 +342,11 @@ static void es_stray_ask(struct es_inspector *in, struct es_stray_group *g, unsi
 /* Asks the questions that were gathered: first all nodes that are not members. */
 static void es_stray_begin(struct es_inspector *in, struct es_stray_group *g)
 {
+	static const unsigned long long away_ns[] = {
+		[ES_STRAY_OF_ANY] = ES_STRAY_AWAY_NS,
+		[ES_STRAY_OF_SURVIVORS] = ES_STRAY_SURVIVOR_NS,
+		[ES_STRAY_OF_WAITING] = ES_STRAY_WAITING_NS,
+	};
 	unsigned int asked = 0;
 
 	g->open = es_stray_bits(g->count);
@@ -350,7 +364,7 @@ static void es_stray_begin(struct es_inspector *in, struct es_stray_group *g)
 		return;
 	}
 	g->state = ES_STRAY_ASKED_AWAY;
-	g->deadline_ns = in->now_ns + (g->is_survivors ? ES_STRAY_SURVIVOR_NS : ES_STRAY_AWAY_NS);
+	g->deadline_ns = in->now_ns + away_ns[g->kind];
 }
 
 /* Are the nodes being asked about this request? Its client has repeated it meanwhile. */
@@ -359,7 +373,8 @@ static int es_stray_is_known(const struct es_strays *strays, const struct es_sur
 	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++) {
 		const struct es_stray_group *g = &strays->group[i];
 
-		for (unsigned int k = 0; g->state != ES_STRAY_FREE && g->is_survivors && k < g->count; k++)
+		for (unsigned int k = 0;
+		     g->state != ES_STRAY_FREE && g->kind == ES_STRAY_OF_SURVIVORS && k < g->count; k++)
 			if (g->stray[k].flow_hash == survivor->record.flow_hash)
 				return 1;
 	}
@@ -368,7 +383,7 @@ static int es_stray_is_known(const struct es_strays *strays, const struct es_sur
 
 /* The group that gathers such questions about the service in that family, else a free one, else NULL. */
 static struct es_stray_group *es_stray_group_of(struct es_strays *strays, unsigned int service,
-						unsigned int is_v6, unsigned int is_survivors)
+						unsigned int is_v6, enum es_stray_kind kind)
 {
 	struct es_stray_group *found = NULL;
 
@@ -376,7 +391,7 @@ static struct es_stray_group *es_stray_group_of(struct es_strays *strays, unsign
 		struct es_stray_group *g = &strays->group[i];
 
 		if (g->state == ES_STRAY_GATHERING && g->service == service && g->is_v6 == is_v6 &&
-		    g->is_survivors == is_survivors)
+		    g->kind == kind)
 			return g;
 		if (g->state == ES_STRAY_FREE)
 			found = g;
@@ -384,13 +399,42 @@ static struct es_stray_group *es_stray_group_of(struct es_strays *strays, unsign
 	return found;
 }
 
-void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
-		      const struct es_ip_packet *packet)
+/* Puts one into @g, which gathers such, or is free. */
+static struct es_stray_case *es_stray_add(struct es_inspector *in, struct es_stray_group *g,
+					  unsigned int service, enum es_stray_kind kind, __u64 flow_hash,
+					  const struct es_ip_packet *packet)
 {
 	/* One byte is enough, since only its place in the stream matters. A FIN alone has none. */
 	size_t payload = packet->seg.len ? 1 : 0;
+	struct es_stray_case *c;
+
+	es_inspect_count(in, ES_WORKER_strays);
+	if (g->state == ES_STRAY_FREE) {
+		g->state = ES_STRAY_GATHERING;
+		g->service = service;
+		g->is_v6 = es_stray_is_v6(packet);
+		g->kind = kind;
+		g->count = 0;
+		g->deadline_ns = in->now_ns + (kind == ES_STRAY_OF_ANY ? ES_STRAY_GATHER_NS : 0);
+	}
+	c = &g->stray[g->count++];
+	*c = (struct es_stray_case){
+		.flow_hash = flow_hash,
+		.seq = packet->seg.seq,
+		.ack = packet->seg.ack,
+		.version = in->version,
+	};
+	c->len = es_ip_packet_cut(packet, 0, payload, c->packet);
+	return c;
+}
+
+void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet)
+{
+	size_t payload = packet->seg.len ? 1 : 0;
 	struct es_survivor *survivor = NULL;
 	enum es_survives survives = es_inspect_survivor(in, record, packet, &survivor);
+	enum es_stray_kind kind;
 	struct es_stray_group *g;
 	struct es_stray_case *c;
 
@@ -401,7 +445,8 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 		free(survivor);
 		return;
 	}
-	g = es_stray_group_of(&in->strays, record->service, es_stray_is_v6(packet), survivor != NULL);
+	kind = survivor ? ES_STRAY_OF_SURVIVORS : ES_STRAY_OF_ANY;
+	g = es_stray_group_of(&in->strays, record->service, es_stray_is_v6(packet), kind);
 	if (!g || packet->header_len + payload > sizeof(c->packet) ||
 	    (!survivor && !es_stray_may_ask(in, record, packet, packet->header_len + payload,
 					    g->state == ES_STRAY_FREE))) {
@@ -409,20 +454,7 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 		free(survivor);
 		return;
 	}
-	es_inspect_count(in, ES_WORKER_strays);
-	if (g->state == ES_STRAY_FREE) {
-		g->state = ES_STRAY_GATHERING;
-		g->service = record->service;
-		g->is_v6 = es_stray_is_v6(packet);
-		g->is_survivors = survivor != NULL;
-		g->count = 0;
-		g->deadline_ns = in->now_ns + (survivor ? 0 : ES_STRAY_GATHER_NS);
-	}
-	c = &g->stray[g->count++];
-	c->flow_hash = record->flow_hash;
-	c->seq = packet->seg.seq;
-	c->ack = packet->seg.ack;
-	c->version = in->version;
+	c = es_stray_add(in, g, record->service, kind, record->flow_hash, packet);
 	c->survivor = survivor;
 	c->is_owned = survives == ES_SURVIVES_OWNED;
 	/*
@@ -430,7 +462,26 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 	 */
 	c->is_earlier = (uint8_t)(es_inspect_is_earlier(record->flow) &&
 				  !es_addr_is_link_local(&packet->flow.client));
-	c->len = es_ip_packet_cut(packet, 0, payload, c->packet);
+	if (g->count == es_strays_many((int)g->is_v6))
+		es_stray_begin(in, g);
+}
+
+void es_inspect_waiting(struct es_inspector *in, const struct es_waiting_client *client)
+{
+	uint8_t bytes[ES_ANSWER_HEADER_MAX];
+	struct es_ip_packet packet;
+	struct es_stray_group *g;
+
+	if (client->service >= in->cluster->conf->service_count ||
+	    es_ip_packet_parse(bytes, es_waiting_question(in, client, bytes), &packet))
+		return;
+	g = es_stray_group_of(&in->strays, client->service, es_stray_is_v6(&packet), ES_STRAY_OF_WAITING);
+	if (!g) {
+		es_inspect_count(in, ES_WORKER_stray_limited);
+		return;
+	}
+	es_stray_add(in, g, client->service, ES_STRAY_OF_WAITING, client->flow_hash, &packet)->ack =
+		client->ack;
 	if (g->count == es_strays_many((int)g->is_v6))
 		es_stray_begin(in, g);
 }

@@ -9,6 +9,7 @@
 #include "kmod/core/abi.h"
 #include "kmod/core/handover.h"
 #include "inspector/inspect/survive.h"
+#include "inspector/inspect/waiting.h"
 #include "kmod/core/strays.h"
 
 #define ES_STRAY_GROUPS	    32
@@ -35,6 +36,13 @@ struct es_stray_case {
 	uint8_t packet[ES_STRAY_PACKET_MAX];
 };
 
+/* The strays of a group are all of one kind. */
+enum es_stray_kind {
+	ES_STRAY_OF_ANY,
+	ES_STRAY_OF_SURVIVORS, /* requests on idle connections of lost nodes (survive.c) */
+	ES_STRAY_OF_WAITING,   /* clients that wait for an answer (waiting.h) */
+};
+
 enum es_stray_state {
 	ES_STRAY_FREE,
 	ES_STRAY_GATHERING,
@@ -45,7 +53,7 @@ enum es_stray_state {
 /**
  * struct es_stray_group - strays of one service and one family that the nodes are asked about together
  * @id: of the questions about them
- * @is_survivors: all are requests on idle connections of lost nodes (survive.c), or none is
+ * @kind: an enum es_stray_kind
  * @node, @round: the member that is being asked, and how often all members were asked before
  * @away: the nodes that were not members when the first question was sent
  * @open: a bit for each stray that no node has claimed; @said: a bit for each that @node has said something
@@ -54,7 +62,7 @@ enum es_stray_state {
 struct es_stray_group {
 	enum es_stray_state state;
 	uint32_t id;
-	unsigned int service, is_v6, is_survivors, count, node, round;
+	unsigned int service, is_v6, kind, count, node, round;
 	__u64 open, said;
 	unsigned long long deadline_ns;
 	uint8_t away[ES_NODES_MAX];
@@ -93,6 +101,9 @@ struct es_inspector;
 /* es_inspect_stray() - a segment that no node takes has arrived again: ask all nodes whose it is */
 void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 		      const struct es_ip_packet *packet);
+
+/* es_inspect_waiting() - ask all nodes whose connection it is; its client is told if it is nobody's */
+void es_inspect_waiting(struct es_inspector *in, const struct es_waiting_client *client);
 
 /* es_inspect_strays_answer() - a node's answer about the strays of one message */
 void es_inspect_strays_answer(struct es_inspector *in, const struct es_handover *nack);

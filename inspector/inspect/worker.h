@@ -94,7 +94,9 @@ struct es_directory;
 	X(home_left, "TLS connections whose ticket names a node that takes none now: routed by the ring")    \
 	X(survived, "requests on idle connections of a lost node, with which another one goes on")           \
 	X(survive_unsafe, "such requests that are not safe and may have been executed, answered with RST")   \
-	X(survive_long, "requests on idle connections of a lost node that were longer than a segment")
+	X(survive_long, "requests on idle connections of a lost node that were longer than a segment")       \
+	X(waiting_resets,                                                                                    \
+	  "clients of a lost node that waited for an answer nobody can give, told with RST at once")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,

@@ -13,14 +13,6 @@ static void comes(unsigned int number, const char *text, enum es_record_flow flo
 	stray_of(number, text, ES_TCP_ACK | ES_TCP_PSH, flow);
 }
 
-static int due_after(unsigned int ms, struct message *m)
-{
-	in.now_ns += ms * 1000000ULL;
-	es_inspect_deadlines(&in);
-	es_handover_flush(in.sender);
-	return sent_to(m);
-}
-
 /* All are asked, and say no, or node @here says in its second round that it has it. */
 static void all_say(struct message *m, int here)
 {

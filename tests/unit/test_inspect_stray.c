@@ -6,19 +6,9 @@
 #include "cmocka_all.h"
 #include "tests/unit/stray_world.h"
 
-#define RSTS COUNT(send_failed) /* there is no raw socket */
-
 static void stray(unsigned int number, const char *text, uint8_t flags)
 {
 	stray_of(number, text, flags, ES_FLOW_HEARD);
-}
-
-static int due_after(unsigned int ms, struct message *m)
-{
-	in.now_ns += ms * 1000000ULL;
-	es_inspect_deadlines(&in);
-	es_handover_flush(in.sender);
-	return sent_to(m);
 }
 
 /* The gathered questions are sent; returns to whom. */
@@ -27,67 +17,6 @@ static int gathered(struct message *m)
 	assert_int_equal(sent_to(m), -1);
 	assert_int_equal(due_after(99, m), -1);
 	return due_after(1, m);
-}
-
-/* @is_v6: the message is about clients of IPv6 */
-static unsigned int count_in(const struct message *m, int is_v6)
-{
-	union es_stray_service_any service;
-	struct es_packet pkt = {};
-	struct es_flow flow;
-	unsigned int count;
-
-	assert_int_equal(m->h.kind, is_v6 ? ES_HANDOVER_STRAYS6 : ES_HANDOVER_STRAYS);
-	memcpy(&service, m->packet, es_stray_service_len(is_v6));
-	count = es_stray_service_read(&service, is_v6, &pkt);
-	assert_int_equal(m->len, es_strays_len(is_v6, count));
-	es_packet_flow(&pkt, &flow);
-	assert_int_equal(es_addr_is_v4(&flow.service), !is_v6);
-	assert_int_equal(flow.service.w[3], is_v6 ? htonl(0x64) : htonl(0x0a4d0064));
-	assert_int_equal(flow.service_port, htons(80));
-	return count;
-}
-
-static unsigned int count_of(const struct message *m)
-{
-	return count_in(m, 0);
-}
-
-static struct es_stray_question question_of(const struct message *m, unsigned int i)
-{
-	struct es_stray_question question;
-
-	assert_true(i < count_of(m));
-	memcpy(&question, m->packet + sizeof(struct es_stray_service) + i * sizeof(question),
-	       sizeof(question));
-	return question;
-}
-
-static struct es_stray_question6 question6_of(const struct message *m, unsigned int i)
-{
-	struct es_stray_question6 question;
-
-	assert_true(i < count_in(m, 1));
-	memcpy(&question, m->packet + sizeof(struct es_stray_service6) + i * sizeof(question),
-	       sizeof(question));
-	return question;
-}
-
-/* Asked in turn, twice; @away: nobody asks that one. @node: who is asked first. */
-static void all_say_no_but(struct message *m, int node, int away)
-{
-	for (int round = 0; round < 2; round++) {
-		for (int next = 0; next < NODES; next++) {
-			if (next == away)
-				continue;
-			if (round || next)
-				node = sent_to(m);
-			assert_int_equal(node, next);
-			assert_int_equal(m->h.attempt, round);
-			answer(m, 0);
-		}
-	}
-	assert_int_equal(sent_to(m), -1);
 }
 
 static void all_say_no(struct message *m)
