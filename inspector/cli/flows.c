@@ -37,6 +37,16 @@ static void print_kept(struct json_object *kept)
 	es_table_free(&table);
 }
 
+/* Clients for whom nobody else can do anything but tell them. */
+static void print_waiting(struct json_object *waiting)
+{
+	if (es_json_number(waiting, "own") || es_json_number(waiting, "total"))
+		printf("\nclients of other nodes that wait for an answer, known here: %llu; of this one "
+		       "known to "
+		       "others: %llu\n",
+		       es_json_number(waiting, "total"), es_json_number(waiting, "own"));
+}
+
 /* Long responses, which another node goes on with when theirs is lost. */
 static void print_downloads(struct json_object *downloads)
 {
@@ -83,6 +93,7 @@ static void print_flows(struct json_object *report)
 	es_table_print(table, stdout);
 	es_table_free(&table);
 	print_kept(es_json_object(report, "kept"));
+	print_waiting(es_json_object(report, "waiting"));
 	print_downloads(es_json_object(report, "downloads"));
 }
 

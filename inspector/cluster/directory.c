@@ -366,6 +366,19 @@ void es_directory_orphan(struct es_directory *d, const unsigned long long over_n
 	pthread_mutex_unlock(&d->lock);
 }
 
+void es_directory_take_orphans(struct es_directory *d, es_directory_orphan_fn fn, void *ctx)
+{
+	pthread_mutex_lock(&d->lock);
+	for (uint32_t at = d->oldest, newer; at != NONE; at = newer) {
+		const struct record *r = &d->record[at];
+
+		newer = r->newer;
+		if (r->orphan_ns && fn(ctx, r->flow_hash, &r->kept, r->told_ns))
+			drop(d, at);
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
 /* A record that was told before its node was lost is an orphan. */
 static unsigned long long life_of(const struct record *r, const unsigned long long *lost_ns)
 {

@@ -10,6 +10,9 @@
  *
  * The control thread writes, workers look things up when a segment is nobody's; a lock is taken for each.
  * Bounded: when it is full, the record that was told first goes.
+ *
+ * A second table of the kind has connections whose clients wait for an answer for long (ES_KEPT_WAITS):
+ * nobody can go on with those, but their clients are told when their node is lost (daemon/waiting.h).
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -149,6 +152,14 @@ void es_directory_adopt(struct es_directory *directory, __u64 flow_hash, const s
 typedef void (*es_directory_pass_fn)(void *ctx, __u64 flow_hash, const struct es_kept *kept);
 unsigned int es_directory_pass_on(struct es_directory *directory, unsigned int epoch, unsigned int most,
 				  es_directory_pass_fn fn, void *ctx);
+
+/**
+ * es_directory_take_orphans() - call @fn for each orphan; if it returns 1, it has taken it, and it is not
+ * there any more. It must not call the directory.
+ */
+typedef int (*es_directory_orphan_fn)(void *ctx, __u64 flow_hash, const struct es_kept *kept,
+				      unsigned long long told_ns);
+void es_directory_take_orphans(struct es_directory *directory, es_directory_orphan_fn fn, void *ctx);
 
 /*
  * es_directory_expire() - forget what is too old; @lost_ns: when each node was lost last, 0: never

@@ -80,7 +80,8 @@ const struct es_conf_key es_conf_service_keys[] = {
 
 	/*
 	 * How many other nodes know each idle connection, so that one of them goes on with it when its node
-	 * is lost (/usr/share/doc/earshot/failures.md.gz): _off_, _1_ or _2_.
+	 * is lost (/usr/share/doc/earshot/failures.md.gz): _off_, _1_ or _2_. They know each request that
+	 * has been in hand for a second, too, and tell its client at once that there will be no answer.
 	 *
 	 * With *inspect* = every and *membership* = corosync. A node that is not sure of its membership takes
 	 * no request on such a connection. Not with the netfilter datapath.
@@ -93,7 +94,7 @@ const struct es_conf_key es_conf_service_keys[] = {
 	 * (/usr/share/doc/earshot/failures.md.gz): _off_ or _on_.
 	 *
 	 * Needs content of which all nodes have the same bytes and strong validators. Nothing is told of
-	 * responses of less than 256 KB.
+	 * responses of less than 256 KB, but that they last for long.
 	 */
 	CHOICE(service, resume, MUST, "off", resumes),
 

@@ -18,6 +18,7 @@
 #include "inspector/daemon/tls.h"
 #include "inspector/daemon/trace.h"
 #include "inspector/daemon/view.h"
+#include "inspector/daemon/waiting.h"
 #include "inspector/report/report.h"
 #include "inspector/report/plugins.h"
 #include "inspector/report/survival.h"
@@ -99,7 +100,7 @@ static int es_daemon_counters(void *ctx, struct json_object *request, struct jso
 {
 	const struct es_daemon *d = ctx;
 	unsigned long long values[ES_COUNTER_COUNT];
-	struct es_directory_figures kept;
+	struct es_directory_figures kept, waiting;
 	struct es_ledger *ledger;
 	int rc = es_datapath_counters(d->datapath, values);
 
@@ -117,7 +118,8 @@ static int es_daemon_counters(void *ctx, struct json_object *request, struct jso
 				      es_worker_counter_description[c]);
 	}
 	es_directory_figures(d->directory->table, &kept);
-	es_report_survival_counters(*ret_result, &kept, &d->downloads->figures);
+	es_daemon_waiting_figures(d, &waiting);
+	es_report_survival_counters(*ret_result, &kept, &waiting, &d->downloads->figures);
 	es_report_plugins_counters(*ret_result, d->conf, d->plugins);
 	if (!es_daemon_tls_read(d, &ledger)) {
 		es_report_tls_counters(*ret_result, ledger);
@@ -151,12 +153,15 @@ static int es_daemon_flows(void *ctx, struct json_object *request, struct json_o
 			   struct es_conf_error *err)
 {
 	const struct es_daemon *d = ctx;
+	struct es_directory_figures waiting;
 	struct es_report_flows report;
 	int rc;
 
 	es_report_flows_init(&report, d->cluster->conf, request);
 	rc = es_datapath_flows(d->datapath, es_report_flows_add, &report);
 	es_report_flows_kept(&report, d->directory->table, es_idle_flows_told(d->directory->flows));
+	es_daemon_waiting_figures(d, &waiting);
+	report.waiting = es_report_waiting(es_idle_flows_waiting(d->directory->flows), &waiting);
 	report.downloads =
 		es_report_downloads(&d->downloads->figures, d->downloads->own, d->downloads->others);
 	*ret_result = es_report_flows_finish(&report);

@@ -5,6 +5,7 @@
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/directory.h"
 #include "inspector/daemon/downloads.h"
+#include "inspector/daemon/waiting.h"
 #include "inspector/report/crash.h"
 
 /* es_datapath_flows() gives these to add(). */
@@ -47,10 +48,11 @@ int es_daemon_crash_of_self(const struct es_daemon *d, struct json_object **ret_
 	return 0;
 }
 
-/* es_directory_list() gives these to kept_add(). */
+/* es_directory_list() gives these to kept_add(); @fate: of all in that table */
 struct kept {
 	const struct es_conf *conf;
 	unsigned int owner;
+	enum es_crash_fate fate;
 	struct es_report_crash report;
 };
 
@@ -60,7 +62,7 @@ static void kept_add(void *ctx, const struct es_kept *record, unsigned long long
 
 	(void)told_ns;
 	if (record->owner == kept->owner)
-		es_report_crash_kept(&kept->report, kept->conf, &record->flow, ES_CRASH_SURVIVES);
+		es_report_crash_kept(&kept->report, kept->conf, &record->flow, kept->fate);
 }
 
 struct json_object *es_daemon_crash_of_kept(const struct es_daemon *d, unsigned int node, int is_awaited)
@@ -75,7 +77,11 @@ struct json_object *es_daemon_crash_of_kept(const struct es_daemon *d, unsigned 
 	struct kept kept = {.conf = conf, .owner = node};
 	const struct es_download_kept *download = NULL;
 
+	kept.fate = ES_CRASH_SURVIVES;
 	es_directory_list(d->directory->table, ES_DIRECTORY_ENTRIES, kept_add, &kept);
+	kept.fate = ES_CRASH_ANSWERING;
+	if (d->waiting_clients->table)
+		es_directory_list(d->waiting_clients->table, ES_WAITING_ENTRIES, kept_add, &kept);
 	while (d->downloads->others && (download = es_downloads_each(d->downloads->others, download)))
 		if (download->download.owner == node)
 			es_report_crash_kept(&kept.report, conf, &download->download.flow,

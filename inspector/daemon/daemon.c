@@ -44,6 +44,7 @@
 #include "inspector/daemon/url_tables.h"
 #include "inspector/daemon/vanishing.h"
 #include "inspector/daemon/view.h"
+#include "inspector/daemon/waiting.h"
 #include "inspector/datapath/choose.h"
 #include "inspector/daemon/datagrams.h"
 #include "inspector/daemon/plugins.h"
@@ -431,6 +432,7 @@ static struct {
 	struct es_daemon_rates rates;
 	struct es_daemon_directory directory;
 	struct es_daemon_downloads downloads;
+	struct es_daemon_waiting waiting_clients;
 	struct es_daemon_service_drains service_drains;
 	struct es_daemon_rollout rollout;
 	struct es_daemon_settings settings;
@@ -462,6 +464,7 @@ static void parts_clear(struct es_daemon *d)
 		.rates = &parts.rates,
 		.directory = &parts.directory,
 		.downloads = &parts.downloads,
+		.waiting_clients = &parts.waiting_clients,
 		.service_drains = &parts.service_drains,
 		.rollout = &parts.rollout,
 		.settings = &parts.settings,

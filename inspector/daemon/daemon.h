@@ -50,6 +50,7 @@ struct es_daemon {
 	struct es_daemon_rates *rates;
 	struct es_daemon_directory *directory;
 	struct es_daemon_downloads *downloads;
+	struct es_daemon_waiting *waiting_clients;
 	struct es_daemon_service_drains *service_drains;
 	struct es_daemon_rollout *rollout;
 	struct es_daemon_settings *settings;

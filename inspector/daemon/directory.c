@@ -13,6 +13,7 @@
 #include "inspector/daemon/exchange.h"
 #include "inspector/daemon/heard.h"
 #include "inspector/daemon/keepers.h"
+#include "inspector/daemon/waiting.h"
 #include "kmod/core/track.h"
 
 #define TCP_STATE_IS_ESTABLISHED 1 /* the kernel's number */
@@ -58,16 +59,25 @@ static void tell(void *ctx, unsigned int node, const struct es_kept_word *word)
 
 /*
  * Between two requests: the one before is complete and answered, and nobody has the next one. A pin is for
- * good.
+ * good. A client that has not got all of its answer for long waits, be it that the server has written it all:
+ * unless others know the response, and so more than that.
  */
-static enum es_idle_state state_of(const struct es_track_entry *entry)
+static enum es_idle_state state_of(const struct es_daemon *d, const struct es_track_entry *entry,
+				   __u64 flow_hash)
 {
 	const struct es_track *t = &entry->track;
 
 	if (t->pin != ES_PIN_none || entry->tcp_state != TCP_STATE_IS_ESTABLISHED)
 		return ES_IDLE_NEVER;
-	return t->state == ES_TRACK_SERVED && t->response.phase == ES_RESPONSE_DONE ? ES_IDLE_YES
-										    : ES_IDLE_BUSY;
+	if (t->state != ES_TRACK_SERVED)
+		return ES_IDLE_BUSY;
+	if (t->response.phase == ES_RESPONSE_DONE && !entry->is_unacknowledged)
+		return ES_IDLE_YES;
+	return es_track_took_ns(t, d->directory->looked_ns) >= ES_WAITING_NS &&
+			       t->response_bytes != UINT32_MAX &&
+			       !es_daemon_downloads_knows(d, entry, flow_hash)
+		       ? ES_IDLE_WAITS
+		       : ES_IDLE_BUSY;
 }
 
 static void see(void *ctx, const void *data)
@@ -76,12 +86,13 @@ static void see(void *ctx, const void *data)
 	const struct es_track *t = &entry->track;
 	struct es_daemon *d = ctx;
 	int service = es_daemon_service_of(d->conf, &entry->flow);
-	struct es_idle_flow flow = {.state = state_of(entry)};
+	struct es_idle_flow flow = {};
 
 	if (service < 0 || !d->conf->services[service].survive)
 		return;
 	flow.flow_hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &entry->flow);
 	es_daemon_downloads_see(d, entry, flow.flow_hash);
+	flow.state = state_of(d, entry, flow.flow_hash);
 	flow.kept = (struct es_kept){
 		.flow = entry->flow,
 		.options = t->options,
@@ -92,6 +103,10 @@ static void see(void *ctx, const void *data)
 		.service = (__u8)service,
 		.owner = (__u8)d->cluster->self,
 	};
+	if (flow.state == ES_IDLE_WAITS) {
+		flow.kept.ack -= t->response_bytes;
+		flow.kept.requests = entry->tsval;
+	}
 	/* The node that inspects it, or will when this one is gone; and with two copies the next one. */
 	es_daemon_keepers_of(d, flow.flow_hash, d->conf->services[service].survive, (__u16)d->cluster->self,
 			     flow.keeper);
@@ -124,6 +139,7 @@ static void expire(struct es_daemon *d, unsigned long long now_ns)
 	for (unsigned int i = 0; i < ES_NODES_MAX; i++)
 		lost_ns[i] = es_health_lost_ns(&d->health, i);
 	es_directory_expire(d->directory->table, lost_ns, now_ns);
+	es_daemon_waiting_expire(d, lost_ns, now_ns);
 	d->directory->expired_ns = now_ns;
 }
 
@@ -147,6 +163,7 @@ static void look_for_orphans(struct es_daemon *d, unsigned long long now_ns)
 	if (!are_new)
 		return;
 	es_directory_orphan(directory->table, over_ns, d->heard->at_ns, now_ns);
+	es_daemon_waiting_orphan(d, over_ns, now_ns);
 	directory->passed_epoch = 0;
 }
 
@@ -187,6 +204,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	(void)loop;
 	(void)events;
 	look_for_orphans(d, now_ns);
+	es_daemon_waiting_look(d, es_daemon_downloads_has);
 	pass_orphans_on(d);
 	if (now_ns - d->directory->expired_ns >= EXPIRE_NS)
 		expire(d, now_ns);
@@ -211,6 +229,10 @@ int es_daemon_directory_message(struct es_daemon *d, const void *data, size_t le
 		const struct es_kept *kept = &words[i].kept;
 		__u64 flow_hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &kept->flow);
 
+		if (words[i].what != ES_KEPT_ORPHAN)
+			es_daemon_waiting_hear(d, flow_hash, &words[i]);
+		if (words[i].what == ES_KEPT_WAITS || words[i].what == ES_KEPT_ANSWERED)
+			continue;
 		if (words[i].what == ES_KEPT_FORGET)
 			es_directory_forget(d->directory->table, flow_hash, kept->owner);
 		else if (es_daemon_service_of(d->conf, &kept->flow) < 0)
@@ -231,6 +253,7 @@ int es_daemon_directory_prepare(struct es_daemon *d)
 	if (es_directory_new(ES_DIRECTORY_ENTRIES, &d->directory->table))
 		return -ENOMEM;
 	es_directory_watch(d->directory->table, es_datapath_kepts(d->datapath));
+	es_daemon_waiting_prepare(d);
 	return 0;
 }
 
@@ -244,6 +267,7 @@ void es_daemon_directory_rebind(struct es_daemon *d)
 	es_directory_clear(directory->table);
 	memset(directory->outbox, 0, sizeof(directory->outbox));
 	memset(directory->over_ns, 0, sizeof(directory->over_ns));
+	es_daemon_waiting_rebind(d, is_wanted(d));
 	if (!is_wanted(d) || es_idle_flows_new(ES_DIRECTORY_ENTRIES, tell, d, &directory->flows))
 		return;
 	ev_timer_start(d->loop, &directory->timer);
@@ -255,4 +279,5 @@ void es_daemon_directory_stop(struct es_daemon *d)
 		ev_timer_stop(d->loop, &d->directory->timer);
 	es_idle_flows_free(&d->directory->flows);
 	es_directory_free(&d->directory->table);
+	es_daemon_waiting_stop(d);
 }

@@ -330,6 +330,22 @@ int es_daemon_downloads_go_on(const struct es_daemon *d, __u64 flow_hash)
 	return kept && (kept->download.flags & ES_DOWNLOAD_F_RESUMES);
 }
 
+int es_daemon_downloads_knows(const struct es_daemon *d, const struct es_track_entry *entry, __u64 flow_hash)
+{
+	const struct es_download_kept *kept =
+		d->downloads->own ? es_downloads_find(d->downloads->own, flow_hash) : NULL;
+
+	return kept && kept->download.next_request_seq == entry->track.next_request_seq;
+}
+
+int es_daemon_downloads_has(const struct es_daemon *d, __u64 flow_hash)
+{
+	for (unsigned int i = 0; i < ES_DOWNLOADS_JOBS; i++)
+		if (d->downloads->job[i] && d->downloads->job[i]->flow_hash == flow_hash)
+			return 1;
+	return d->downloads->others && es_downloads_find(d->downloads->others, flow_hash);
+}
+
 void es_daemon_downloads_stop(struct es_daemon *d)
 {
 	struct es_daemon_downloads *downloads = d->downloads;

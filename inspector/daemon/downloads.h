@@ -56,6 +56,16 @@ void es_daemon_downloads_look(struct es_daemon *daemon);
 void es_daemon_downloads_see(struct es_daemon *daemon, const struct es_track_entry *entry, __u64 flow_hash);
 void es_daemon_downloads_seen(struct es_daemon *daemon);
 
+/* es_daemon_downloads_knows() - has this node told others of a response of @entry's request? */
+int es_daemon_downloads_knows(const struct es_daemon *daemon, const struct es_track_entry *entry,
+			      __u64 flow_hash);
+
+/*
+ * es_daemon_downloads_has() - is something known of a lost node's response on this flow, or being done
+ * about it?
+ */
+int es_daemon_downloads_has(const struct es_daemon *daemon, __u64 flow_hash);
+
 /* es_daemon_downloads_go_on() - do others know a response of this flow, and can send the rest? */
 int es_daemon_downloads_go_on(const struct es_daemon *daemon, __u64 flow_hash);
 

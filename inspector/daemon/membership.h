@@ -33,6 +33,9 @@ void es_membership_leave(struct es_membership *membership, void (*done)(struct e
 /* es_membership_expect() - before @next is in force: nodes that it adds are not there yet */
 void es_membership_expect(struct es_membership *membership, const struct es_conf *next);
 
+/* es_membership_hears() - is @node heard on the clients' network, whatever the cluster network says? */
+int es_membership_hears(const struct es_membership *membership, unsigned int node);
+
 /* es_membership_is_silent() - has this node no lease? */
 int es_membership_is_silent(const struct es_membership *membership);
 

@@ -26,6 +26,11 @@ const struct es_tenure *es_membership_tenure(const struct es_membership *m)
 	return &m->tenure;
 }
 
+int es_membership_hears(const struct es_membership *m, unsigned int node)
+{
+	return es_hearing_hears(&m->link.hearing, node, es_membership_now_ms());
+}
+
 int es_membership_is_silent(const struct es_membership *m)
 {
 	return m->is_silent || es_clock_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;

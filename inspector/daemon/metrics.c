@@ -24,6 +24,7 @@
 #include "inspector/daemon/tls.h"
 #include "inspector/daemon/url_tables.h"
 #include "inspector/daemon/view.h"
+#include "inspector/daemon/waiting.h"
 #include "inspector/machine/sock_diag.h"
 #include "inspector/report/report.h"
 #include "inspector/status/metrics.h"
@@ -148,7 +149,7 @@ static void add_table(struct es_metrics *m, const char *name, unsigned long long
 /* The numbers of `earshot counters`, and of `earshot flows`. */
 static void collect_survival(const struct es_daemon *d, struct es_metrics *m)
 {
-	struct es_directory_figures kept;
+	struct es_directory_figures kept, waiting;
 	size_t bytes;
 
 	for (unsigned int i = 0; i < d->conf->service_count; i++) {
@@ -160,8 +161,11 @@ static void collect_survival(const struct es_daemon *d, struct es_metrics *m)
 		return;
 	m->survival.idle = es_daemon_counted(d, ES_WORKER_survived);
 	m->survival.idle_unsafe = es_daemon_counted(d, ES_WORKER_survive_unsafe);
+	m->survival.waiting = es_daemon_counted(d, ES_WORKER_waiting_resets);
 	es_directory_figures(d->directory->table, &kept);
+	es_daemon_waiting_figures(d, &waiting);
 	add_table(m, "kept_idle", kept.entries, ES_DIRECTORY_ENTRIES);
+	add_table(m, "kept_waiting", waiting.entries, ES_WAITING_ENTRIES);
 	if (m->survival.downloads)
 		add_table(m, "kept_downloads", es_downloads_count(d->downloads->others, &bytes),
 			  ES_DOWNLOADS_MAX);

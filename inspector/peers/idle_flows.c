@@ -10,6 +10,7 @@
 /**
  * struct entry
  * @since_ns: since when it looks as it does, 0: it is busy; @told_ns: when it was told so, 0: not yet
+ * @waits_ns: when it was told that its client waits, with @waits_seq; 0: that is not so
  * @flow, @keeper: for taking back what was told, be it true still or not
  * @look: the number of the last that has seen it, 0: the entry is free
  */
@@ -17,9 +18,11 @@ struct entry {
 	__u64 flow_hash;
 	unsigned long long since_ns;
 	unsigned long long told_ns;
+	unsigned long long waits_ns;
 	struct es_flow flow;
 	__u32 seq;
 	__u32 ack;
+	__u32 waits_seq;
 	uint32_t next;
 	uint32_t look;
 	__u16 keeper[ES_KEEPERS_MAX];
@@ -32,6 +35,7 @@ struct es_idle_flows {
 	unsigned long long after_ns;
 	unsigned int left;
 	unsigned int told;
+	unsigned int waiting;
 	uint32_t look;
 	uint32_t room;
 	uint32_t chains;
@@ -124,18 +128,49 @@ static void take_back(struct es_idle_flows *f, const struct entry *e, const __u1
 			f->tell(f->ctx, e->keeper[i], &word);
 }
 
-static void tell(struct es_idle_flows *f, struct entry *e, const struct es_idle_flow *flow)
+static void tell_keepers(struct es_idle_flows *f, struct entry *e, const struct es_idle_flow *flow,
+			 enum es_kept_what what)
 {
-	struct es_kept_word word = {.what = ES_KEPT_KEEP, .kept = flow->kept};
+	struct es_kept_word word = {.what = what, .kept = flow->kept};
 
 	take_back(f, e, flow->keeper);
-	f->told += !e->told_ns;
-	e->told_ns = f->now_ns;
 	memcpy(e->keeper, flow->keeper, sizeof(e->keeper));
 	for (unsigned int i = 0; i < ES_KEEPERS_MAX; i++)
 		if (flow->keeper[i] != ES_NODE_NONE)
 			f->tell(f->ctx, flow->keeper[i], &word);
 	f->left--;
+}
+
+static void tell(struct es_idle_flows *f, struct entry *e, const struct es_idle_flow *flow)
+{
+	f->told += !e->told_ns;
+	e->told_ns = f->now_ns;
+	tell_keepers(f, e, flow, ES_KEPT_KEEP);
+}
+
+static void tell_waits(struct es_idle_flows *f, struct entry *e, const struct es_idle_flow *flow)
+{
+	if (!f->left ||
+	    (e->waits_ns && e->waits_seq == flow->kept.seq && f->now_ns - e->waits_ns < ES_IDLE_AGAIN_NS &&
+	     !memcmp(e->keeper, flow->keeper, sizeof(e->keeper))))
+		return;
+	f->waiting += !e->waits_ns;
+	e->waits_ns = f->now_ns;
+	e->waits_seq = flow->kept.seq;
+	tell_keepers(f, e, flow, ES_KEPT_WAITS);
+}
+
+static void tell_answered(struct es_idle_flows *f, struct entry *e)
+{
+	struct es_kept_word word = {.what = ES_KEPT_ANSWERED, .kept.flow = e->flow};
+
+	if (!e->waits_ns)
+		return;
+	f->waiting--;
+	e->waits_ns = 0;
+	for (unsigned int i = 0; i < ES_KEEPERS_MAX; i++)
+		if (e->keeper[i] != ES_NODE_NONE)
+			f->tell(f->ctx, e->keeper[i], &word);
 }
 
 void es_idle_flows_begin(struct es_idle_flows *f, unsigned long long now_ns, unsigned long long after_ns,
@@ -158,7 +193,11 @@ void es_idle_flows_see(struct es_idle_flows *f, const struct es_idle_flow *flow)
 	if (!e)
 		return;
 	e->look = f->look;
-	if (flow->state == ES_IDLE_BUSY) {
+	if (flow->state == ES_IDLE_WAITS)
+		tell_waits(f, e, flow);
+	else
+		tell_answered(f, e);
+	if (flow->state != ES_IDLE_YES) {
 		e->since_ns = 0;
 		return;
 	}
@@ -191,6 +230,7 @@ void es_idle_flows_end(struct es_idle_flows *f)
 			continue;
 		take_back(f, e, nobody);
 		f->told -= e->told_ns != 0;
+		f->waiting -= e->waits_ns != 0;
 		link = link_of(f, e->flow_hash);
 		*link = e->next;
 		e->next = f->free;
@@ -202,6 +242,11 @@ void es_idle_flows_end(struct es_idle_flows *f)
 unsigned int es_idle_flows_told(const struct es_idle_flows *f)
 {
 	return f ? f->told : 0;
+}
+
+unsigned int es_idle_flows_waiting(const struct es_idle_flows *f)
+{
+	return f ? f->waiting : 0;
 }
 
 int es_idle_flows_has_told(const struct es_idle_flows *f, __u64 flow_hash, __u32 seq, __u32 ack)

@@ -6,7 +6,8 @@
  * The memory of what this node has told others of its idle connections (cluster/directory.h). Its
  * connections are looked through again and again; one that looks the same for a while is told to its keepers,
  * once, and again from time to time, since a datagram may be lost. Nothing is said of a busy one: its record
- * is not true any more, and no segment of its client's fits it.
+ * is not true any more, and no segment of its client's fits it. But if it is busy for long, its client may
+ * have nothing to send, by which it would learn that its node is lost: so that is told, and taken back.
  */
 #include "inspector/peers/kept_words.h"
 
@@ -17,6 +18,7 @@
 
 enum es_idle_state {
 	ES_IDLE_BUSY,
+	ES_IDLE_WAITS, /* for long: ES_KEPT_WAITS says with which numbers */
 	ES_IDLE_YES,
 	ES_IDLE_NEVER, /* no other node can go on with it, whatever it does */
 };
@@ -56,7 +58,10 @@ void es_idle_flows_end(struct es_idle_flows *flows);
 /* es_idle_flows_has_told() - do others know that it is idle, with just these numbers? 0 of NULL */
 int es_idle_flows_has_told(const struct es_idle_flows *flows, __u64 flow_hash, __u32 seq, __u32 ack);
 
-/* es_idle_flows_told() - how many connections are told now; 0 of NULL */
+/* es_idle_flows_told() - how many connections are told now as idle; 0 of NULL */
 unsigned int es_idle_flows_told(const struct es_idle_flows *flows);
+
+/* es_idle_flows_waiting() - of how many connections it is told that their clients wait; 0 of NULL */
+unsigned int es_idle_flows_waiting(const struct es_idle_flows *flows);
 
 #endif

@@ -36,7 +36,7 @@ static int word_get(const struct es_kept_wire *wire, unsigned int owner, struct 
 	struct es_kept *kept = &ret->kept;
 
 	memset(ret, 0, sizeof(*ret));
-	if (wire->what < ES_KEPT_KEEP || wire->what > ES_KEPT_ORPHAN ||
+	if (wire->what < ES_KEPT_KEEP || wire->what > ES_KEPT_ANSWERED ||
 	    wire->snd_wscale > ES_TCP_WSCALE_MAX || wire->rcv_wscale > ES_TCP_WSCALE_MAX)
 		return -1;
 	ret->what = (enum es_kept_what)wire->what;

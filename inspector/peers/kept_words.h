@@ -3,8 +3,9 @@
 #define ES_KEPT_WORDS_H
 
 /*
- * A node tells another one of its idle connections (cluster/directory.h), many in a datagram. One that is
- * lost is made up for when the connections are told again.
+ * A node tells another one of its idle connections (cluster/directory.h), many in a datagram. A version
+ * passes over the words in one that it does not know. One that is lost is made up for when the connections
+ * are told again.
  */
 #include "inspector/cluster/directory.h"
 #include "inspector/peers/flow_datagram.h"
@@ -15,6 +16,13 @@ enum es_kept_what {
 	ES_KEPT_KEEP = 1,
 	ES_KEPT_FORGET = 2, /* of @kept only the flow matters */
 	ES_KEPT_ORPHAN = 3, /* another node's, which is lost, with its lease */
+	/*
+	 * A request on it is in hand for long: nobody else can answer it, but its client can be told at once.
+	 * @kept.seq: behind the request; @kept.ack: where its response begins; @kept.requests: the
+	 * timestamp, in ms, that its node would send
+	 */
+	ES_KEPT_WAITS = 4,
+	ES_KEPT_ANSWERED = 5, /* so it is not any more; of @kept only the flow matters */
 };
 
 struct es_kept_word {

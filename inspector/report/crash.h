@@ -7,7 +7,10 @@
 #include "inspector/config/config.h"
 #include "kmod/core/track.h"
 
-/* A connection's fate in a crash; all but the first two: a RST at the client's next segment */
+/*
+ * A connection's fate in a crash; all but the first two: a RST, at once if its client has waited for a while,
+ * else at its next segment
+ */
 enum es_crash_fate {
 	ES_CRASH_SURVIVES,  /* others know it, and go on with its next request if that is safe */
 	ES_CRASH_RESUMES,   /* others know its long response, and send the rest */

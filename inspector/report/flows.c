@@ -121,8 +121,10 @@ struct json_object *es_report_flows_finish(struct es_report_flows *report)
 	json_object_object_add(result, "states", by_state);
 	json_object_object_add(result, "flows", report->flows);
 	json_object_object_add(result, "kept", report->kept);
+	if (report->waiting)
+		json_object_object_add(result, "waiting", report->waiting);
 	if (report->downloads)
 		json_object_object_add(result, "downloads", report->downloads);
-	report->flows = report->kept = report->downloads = NULL;
+	report->flows = report->kept = report->waiting = report->downloads = NULL;
 	return result;
 }

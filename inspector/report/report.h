@@ -202,7 +202,8 @@ struct es_report_flows {
 	const struct es_conf *conf;
 	struct json_object *flows;
 	struct json_object *kept;
-	struct json_object *downloads; /* the caller's to fill in, before es_report_flows_finish() */
+	struct json_object *waiting;   /* this and the next are the caller's to fill in, */
+	struct json_object *downloads; /* before es_report_flows_finish() */
 	unsigned long long limit;
 	int only_pinned;
 	unsigned long long total;

@@ -24,7 +24,20 @@ struct json_object *es_report_downloads(const struct es_resume_figures *figures,
 	return report;
 }
 
+struct json_object *es_report_waiting(unsigned int own, const struct es_directory_figures *waiting)
+{
+	struct json_object *report = json_object_new_object();
+
+	es_json_number(report, "own", own);
+	es_json_number(report, "total", waiting->entries);
+	es_json_number(report, "bytes", waiting->bytes);
+	es_json_number(report, "told", waiting->told);
+	es_json_number(report, "dropped", waiting->dropped);
+	return report;
+}
+
 void es_report_survival_counters(struct json_object *report, const struct es_directory_figures *kept,
+				 const struct es_directory_figures *waiting,
 				 const struct es_resume_figures *downloads)
 {
 	char name[64], text[160];
@@ -37,6 +50,12 @@ void es_report_survival_counters(struct json_object *report, const struct es_dir
 			      "of these, records that were not told again in time");
 	es_report_counter_add(report, "kept_dropped", kept->dropped,
 			      "of these, records that had to make room: their connections would not survive");
+	es_report_counter_add(
+		report, "waiting_told", waiting->told,
+		"records of other nodes' clients that have waited for an answer for a second, each "
+		"time");
+	es_report_counter_add(report, "waiting_dropped", waiting->dropped,
+			      "of these, records that had to make room");
 	es_report_counter_add(report, "downloads_told", downloads->told,
 			      "records of other nodes' long responses that came, each time");
 	es_report_counter_add(report, "downloads_whole", downloads->whole,

@@ -277,6 +277,15 @@ static enum es_resume_result answered(struct es_resume *r, const struct es_resum
 	return result;
 }
 
+/* One that has sent more since then sends that again, until some node answers it. */
+static enum es_resume_result asked(struct es_resume *r, const struct es_resume_client *client)
+{
+	if (client->seq != r->download.next_request_seq || client->has_more)
+		return ES_RESUME_ASKED;
+	r->client = *client;
+	return ES_RESUME_WAITS;
+}
+
 static void *run(void *data)
 {
 	struct es_resume *r = data;
@@ -284,7 +293,7 @@ static void *run(void *data)
 	enum es_resume_result result = ES_RESUME_ASKED;
 
 	if (!es_resume_ask(&r->params->raw, &r->download, &client))
-		result = answered(r, &client);
+		result = r->only_asks ? asked(r, &client) : answered(r, &client);
 	atomic_store(&r->result, (int)result);
 	return NULL;
 }

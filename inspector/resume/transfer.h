@@ -18,6 +18,7 @@
 #include "inspector/cluster/directory.h"
 #include "inspector/cluster/downloads.h"
 #include "inspector/handover/raw.h"
+#include "inspector/resume/client.h"
 #include "inspector/resume/heads.h"
 
 /* So many may be gone on with at a time; further clients are told that theirs is over. */
@@ -33,6 +34,7 @@ enum es_resume_result {
 	ES_RESUME_WHOLE,  /* it has all now */
 	ES_RESUME_BROKEN, /* it has a part more, and was told that the rest does not come, or has left */
 	ES_RESUME_RESET,  /* it was told that the rest does not come */
+	ES_RESUME_WAITS,  /* with @only_asks: it has sent nothing since its request */
 };
 
 /**
@@ -50,6 +52,7 @@ struct es_resume_params {
 /**
  * struct es_resume - one of them
  * @started_ns: when this began: @download.tsval is of that moment
+ * @only_asks: nobody can go on with it: ask the client for its numbers, no more; then they are in @client
  * @is_sending: it has begun to send; @result: an enum es_resume_result, ES_RESUME_UNDER_WAY until the thread
  * is about to end
  * @why: valid with the result
@@ -60,6 +63,8 @@ struct es_resume {
 	__u64 flow_hash;
 	unsigned long long started_ns;
 	pthread_t thread;
+	int only_asks;
+	struct es_resume_client client;
 	atomic_int is_sending;
 	atomic_int result;
 	enum es_resume_why why;

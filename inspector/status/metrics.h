@@ -95,7 +95,7 @@ struct es_metrics {
 	unsigned long long log_dropped;
 	unsigned long long log_failed;
 	unsigned int table_count;
-	struct es_metrics_table tables[6];
+	struct es_metrics_table tables[7];
 	int has_rate;
 	unsigned long long rate_forgotten;
 };

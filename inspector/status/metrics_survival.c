@@ -10,6 +10,7 @@ static void put_resets(struct es_exposition *e, const struct es_metrics_survival
 			     "Connections of lost nodes whose clients this node has told that they are over, "
 			     "by what was going on and why");
 	es_exposition_count(e, s->idle_unsafe, "kind", "idle", "reason", "unsafe", NULL);
+	es_exposition_count(e, s->waiting, "kind", "request", "reason", "answering", NULL);
 	if (!s->downloads)
 		return;
 	es_exposition_count(e, s->downloads->broken, "kind", "download", "reason", "broken", NULL);

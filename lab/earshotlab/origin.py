@@ -2,8 +2,9 @@
 """What nginx cannot answer by itself: one small HTTP server on a Unix socket, behind all nodes' nginx.
 
     POST, PUT /upload    reads the whole body; {"node": ..., "bytes": ..., "sha256": ...}
-    GET /slow/MS         answers after MS milliseconds
+    GET, POST /slow/MS   answers after MS milliseconds
     GET /chunked/N       N chunks of 1000 bytes
+    GET /drip/N          N chunks of 10 bytes, one in 100 ms
     GET /upgrade         101, then echoes what it gets until the client closes its side
 
 Run as: python3 origin.py SOCKET
@@ -38,6 +39,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def asked(self):
+        """("slow", "100") of /slow/100"""
+        return (self.path.split("?")[0] + "//").split("/")[1:3]
+
+    @staticmethod
+    def drops(count):
+        for number in range(count):
+            yield b"%010d" % number
+            time.sleep(0.1)
+
     def body(self):
         """The request's body in pieces; nginx always tells its length, also of a chunked one."""
         left = int(self.headers.get("Content-Length") or 0)
@@ -48,28 +59,40 @@ class Handler(http.server.BaseHTTPRequestHandler):
             left -= len(piece)
             yield piece
 
+    def slow(self, argument):
+        time.sleep(min(int(argument), 60000) / 1000)
+        self.answer(200, f"{self.node()}\n".encode())
+
+    def chunks(self, chunks):
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for chunk in chunks:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+        self.wfile.write(b"0\r\n\r\n")
+
     def upload(self):
         digest, size = hashlib.sha256(), 0
         for piece in self.body():
             digest.update(piece)
             size += len(piece)
+        what, argument = self.asked()
+        if what == "slow" and argument.isdigit():
+            self.slow(argument)
+            return
         result = {"node": self.node(), "bytes": size, "sha256": digest.hexdigest()}
         self.answer(200, json.dumps(result).encode(), "application/json")
 
     do_POST = do_PUT = upload
 
     def do_GET(self):
-        _, what, argument = (self.path.split("?")[0] + "//").split("/")[:3]
+        what, argument = self.asked()
         if what == "slow" and argument.isdigit():
-            time.sleep(min(int(argument), 60000) / 1000)
-            self.answer(200, f"{self.node()}\n".encode())
+            self.slow(argument)
         elif what == "chunked" and argument.isdigit():
-            self.send_response(200)
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            for number in range(int(argument)):
-                self.wfile.write(b"3e8\r\n%s\r\n" % (b"%010d" % number * 100))
-            self.wfile.write(b"0\r\n\r\n")
+            self.chunks(b"%010d" % number * 100 for number in range(int(argument)))
+        elif what == "drip" and argument.isdigit():
+            self.chunks(self.drops(int(argument)))
         elif what == "upgrade":
             self.send_response(101)
             self.send_header("Upgrade", self.headers.get("Upgrade", "echo"))

@@ -8,7 +8,7 @@
     /status/204, /status/304         responses without a body
     /upload                          POST or PUT: {"node", "bytes", "sha256"} of the body, see origin.py
     /upload/NAME                     PUT: the body is kept, GET reads it back (from that node)
-    /slow/MS, /chunked/N, /upgrade   see origin.py
+    /slow/MS, /chunked/N, /drip/N, /upgrade   see origin.py
 
 Every response has X-Node. The access log (run directory, NODE/access.log) has lines like
     10.77.1.1:40000 "GET /1k HTTP/1.1" 200 1024
@@ -71,6 +71,7 @@ _HTTP = """\
         location /upload/ {{ root {directory}; dav_methods PUT DELETE; create_full_put_path on; }}
         location /slow/ {{ proxy_pass http://origin; }}
         location /chunked/ {{ proxy_pass http://origin; }}
+        location /drip/ {{ proxy_pass http://origin; }}
         location = /upgrade {{
             proxy_pass http://origin;
             proxy_set_header X-Node {node};

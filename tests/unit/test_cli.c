@@ -92,6 +92,7 @@ static void run_daemon(int ready_fd)
 	es_control_register(control, "ring", answer, "ring");
 	es_control_register(control, "counters", answer, "counters");
 	es_control_register(control, "flows", answer, "flows");
+	es_control_register(control, "crash", answer, "crash");
 	es_control_register(control, "reload", answer, "reload");
 	es_control_register(control, "stop", answer, "stop");
 	(void)!write(ready_fd, "", 1);
@@ -216,9 +217,17 @@ static void test_tables(void **state)
 	       "CLIENT      PORT  SERVICE  KEPT FOR\n"
 	       "10.77.1.9  51200  web      n2\n"
 	       "\n"
+	       "clients of other nodes that wait for an answer, known here: 1; of this one known to others: "
+	       "2\n"
+	       "\n"
 	       "long responses kept for other nodes: 1; of this one by others: 2; gone on with: 3, broken "
 	       "off: 0, "
 	       "reset: 1\n");
+	expect("explain --crash n2 | tail -n 2", 0,
+	       "SERVICE  SURVIVE  RESUME  RESET  ANSWERING  DECIDING  PINNED  NOT TOLD  NO SURVIVE  NOT "
+	       "READ\n"
+	       "web          110       4     13          8         1       3         1           0         "
+	       "0\n");
 	expect("flows --limit x 2>&1", 64, "earshot: bad limit \"x\": expected 0..1000000\n");
 	expect("reload", 0, "reloaded, epoch 4\n");
 	expect("stop", 0, "");

@@ -179,8 +179,8 @@ static void test_words(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < ES_KEPT_WORDS_MAX; i++)
-		words[i] = (struct es_kept_word){.what = (enum es_kept_what)(ES_KEPT_KEEP + i % 3),
-						 .kept = kept_of(i, i % 3 == 2 ? 2 : 1)};
+		words[i] = (struct es_kept_word){.what = (enum es_kept_what)(ES_KEPT_KEEP + i % 5),
+						 .kept = kept_of(i, i % 5 == 2 ? 2 : 1)};
 	len = es_kept_message_make(&message, 1, 0, 9, 500 * S, words, ES_KEPT_WORDS_MAX,
 				   &keys.key[0].handover);
 	assert_int_equal(len, sizeof(message));
@@ -212,7 +212,7 @@ static void test_words(void **state)
 			 ES_KEPT_WORDS_MAX);
 }
 
-/* Words without sense are left out, and a node speaks for itself alone. */
+/* Words without sense, or of a later version, are left out, and a node speaks for itself alone. */
 static void test_nonsense(void **state)
 {
 	struct es_kept_word words[4], read[ES_KEPT_WORDS_MAX];
@@ -223,7 +223,7 @@ static void test_nonsense(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 4; i++)
 		words[i] = (struct es_kept_word){.what = ES_KEPT_KEEP, .kept = kept_of(i, 7)};
-	words[0].what = (enum es_kept_what)4;
+	words[0].what = (enum es_kept_what)6;
 	words[1].kept.options.rcv_wscale = 15;
 	words[3].what = ES_KEPT_ORPHAN; /* of a node that is not there */
 	len = es_kept_message_make(&message, 1, 0, 9, S, words, 4, &keys.key[0].handover);
@@ -234,7 +234,7 @@ static void test_nonsense(void **state)
 
 /* The last word, and how many each node has heard. */
 struct told {
-	unsigned int keep[4], forget[4];
+	unsigned int keep[4], forget[4], waits[4], answered[4];
 	struct es_kept last;
 };
 
@@ -243,7 +243,10 @@ static void tell(void *ctx, unsigned int node, const struct es_kept_word *word)
 	struct told *told = ctx;
 
 	assert_in_range(node, 0, 3);
-	++*(word->what == ES_KEPT_KEEP ? &told->keep[node] : &told->forget[node]);
+	++*(word->what == ES_KEPT_KEEP	     ? &told->keep[node]
+	    : word->what == ES_KEPT_WAITS    ? &told->waits[node]
+	    : word->what == ES_KEPT_ANSWERED ? &told->answered[node]
+					     : &told->forget[node]);
 	told->last = word->kept;
 }
 
@@ -308,6 +311,55 @@ static void test_one_flow(void **state)
 	look(f, 26 * S, NULL);
 	assert_int_equal(told.forget[2], 1);
 	assert_int_equal(es_idle_flows_told(f), 0);
+	es_idle_flows_free(&f);
+}
+
+/*
+ * Its client waits: told once for each request, again from time to time and to another ring's nodes, and
+ * taken back when it has its answer. Then it is idle like any other.
+ */
+static void test_waits(void **state)
+{
+	struct es_idle_flow flow = {
+		.flow_hash = 5, .kept = kept_of(1, 0), .state = ES_IDLE_WAITS, .keeper = {1, ES_NODE_NONE}};
+	struct told told = {};
+	struct es_idle_flows *f;
+
+	(void)state;
+	assert_int_equal(es_idle_flows_new(16, tell, &told, &f), 0);
+	assert_int_equal(es_idle_flows_waiting(NULL), 0);
+	look(f, 1 * S, &flow);
+	assert_int_equal(told.waits[1], 1);
+	assert_memory_equal(&told.last, &flow.kept, sizeof(flow.kept));
+	assert_int_equal(es_idle_flows_waiting(f), 1);
+	assert_int_equal(es_idle_flows_told(f), 0);
+	assert_false(es_idle_flows_has_told(f, 5, flow.kept.seq, flow.kept.ack));
+	look(f, 2 * S, &flow);
+	assert_int_equal(told.waits[1], 1);
+	look(f, 1 * S + ES_IDLE_AGAIN_NS, &flow);
+	assert_int_equal(told.waits[1], 2);
+	flow.kept.seq += 100;
+	look(f, 17 * S, &flow);
+	assert_int_equal(told.waits[1], 3);
+	flow.keeper[0] = 2;
+	look(f, 18 * S, &flow);
+	assert_int_equal(told.waits[2], 1);
+	assert_int_equal(told.forget[1], 1);
+	flow.state = ES_IDLE_YES;
+	look(f, 19 * S, &flow);
+	assert_int_equal(told.answered[2], 1);
+	assert_int_equal(es_idle_flows_waiting(f), 0);
+	look(f, 20 * S, &flow);
+	assert_int_equal(told.keep[2], 1);
+	assert_int_equal(told.answered[2], 1);
+	/* It ends as it waits. */
+	flow.state = ES_IDLE_WAITS;
+	flow.kept.seq += 100;
+	look(f, 21 * S, &flow);
+	look(f, 22 * S, NULL);
+	assert_int_equal(told.forget[2], 1);
+	assert_int_equal(es_idle_flows_waiting(f) + es_idle_flows_told(f), 0);
+	assert_int_equal(told.answered[1] + told.keep[1] + told.answered[2] + told.waits[1], 5 - 1);
 	es_idle_flows_free(&f);
 }
 
@@ -491,16 +543,56 @@ static void test_pass_on(void **state)
 	free(slots);
 }
 
+/* Takes those with an odd number. */
+static int take_odd(void *ctx, __u64 flow_hash, const struct es_kept *kept, unsigned long long told_ns)
+{
+	unsigned int *count = ctx;
+
+	assert_int_equal(flow_of(kept->seq - 1000), flow_hash);
+	assert_int_equal(told_ns, 5 * S);
+	++*count;
+	return kept->seq & 1;
+}
+
+/* Orphans are there until somebody takes them; those of nodes that live are nobody's to take. */
+static void test_take_orphans(void **state)
+{
+	const unsigned long long over_ns[ES_NODES_MAX] = {[2] = 10 * S}, alive_ns[ES_NODES_MAX] = {};
+	struct es_directory_figures figures;
+	unsigned int count = 0;
+	struct es_directory *d;
+	struct es_kept kept;
+
+	(void)state;
+	assert_int_equal(es_directory_new(64, &d), 0);
+	for (unsigned int i = 0; i < 20; i++) {
+		kept = kept_of(i, i < 10 ? 2 : 1);
+		es_directory_keep(d, flow_of(i), &kept, 5 * S);
+	}
+	es_directory_take_orphans(d, take_odd, &count);
+	assert_int_equal(count, 0);
+	es_directory_orphan(d, over_ns, alive_ns, 11 * S);
+	es_directory_take_orphans(d, take_odd, &count);
+	assert_int_equal(count, 10);
+	es_directory_take_orphans(d, take_odd, &count);
+	assert_int_equal(count, 15);
+	es_directory_figures(d, &figures);
+	assert_int_equal(figures.entries, 15);
+	assert_int_equal(figures.of[2], 5);
+	es_directory_free(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exact),	 cmocka_unit_test(test_forget),
-		cmocka_unit_test(test_full),	 cmocka_unit_test(test_expire),
-		cmocka_unit_test(test_list),	 cmocka_unit_test(test_words),
-		cmocka_unit_test(test_nonsense), cmocka_unit_test(test_one_flow),
-		cmocka_unit_test(test_never),	 cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_watched),	 cmocka_unit_test(test_unsettled),
-		cmocka_unit_test(test_pass_on),
+		cmocka_unit_test(test_exact),	     cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_full),	     cmocka_unit_test(test_expire),
+		cmocka_unit_test(test_list),	     cmocka_unit_test(test_words),
+		cmocka_unit_test(test_nonsense),     cmocka_unit_test(test_one_flow),
+		cmocka_unit_test(test_never),	     cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_watched),	     cmocka_unit_test(test_unsettled),
+		cmocka_unit_test(test_pass_on),	     cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_take_orphans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

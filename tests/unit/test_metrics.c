@@ -158,10 +158,11 @@ static void test_survival(void **state)
 	expect_none(text, "connections_reset");
 	free(text);
 	downloads.reset[ES_RESUME_WHY_validator] = 2;
-	m.survival = (struct es_metrics_survival){.has_idle = 1, .idle = 12, .idle_unsafe = 4};
+	m.survival = (struct es_metrics_survival){.has_idle = 1, .idle = 12, .idle_unsafe = 4, .waiting = 5};
 	text = text_of(&m, ES_EXPOSITION_PROMETHEUS);
 	expect(text, "\nearshot_connections_survived_total{kind=\"idle\"} 12\n");
 	expect(text, "\nearshot_connections_reset_total{kind=\"idle\",reason=\"unsafe\"} 4\n");
+	expect(text, "\nearshot_connections_reset_total{kind=\"request\",reason=\"answering\"} 5\n");
 	expect_none(text, "kind=\"download\"");
 	free(text);
 	m.survival.downloads = &downloads;

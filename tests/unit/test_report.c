@@ -70,6 +70,7 @@ static void test_flows(void **state)
 		.owner = 1,
 	};
 	const struct es_resume_figures figures = {.told = 9, .whole = 3};
+	const struct es_directory_figures waiting = {.entries = 1, .told = 4};
 	struct es_report_flows report;
 	struct es_directory *directory;
 
@@ -82,10 +83,12 @@ static void test_flows(void **state)
 	for (size_t i = 0; i < sizeof(entry) / sizeof(entry[0]); i++)
 		es_report_flows_add(&report, &entry[i]);
 	es_report_flows_kept(&report, directory, 1);
+	report.waiting = es_report_waiting(2, &waiting);
 	report.downloads = es_report_downloads(&figures, NULL, NULL);
 	built = es_report_flows_finish(&report);
 	expect_as_documented("flows", built);
 	json_object_object_del(built, "downloads");
+	json_object_object_del(built, "waiting");
 	assert_string_equal(
 		json_object_to_json_string_ext(built, JSON_C_TO_STRING_PLAIN),
 		"{\"total\":5,\"states\":{\"idle\":1,\"serving\":1,\"deciding\":1,\"pinned\":1,\"closing\":1}"
@@ -140,8 +143,9 @@ static size_t expect_counted(struct json_object *counters, struct json_object *o
 static void test_survival(void **state)
 {
 	const struct es_directory_figures kept = {.told = 12, .forgotten = 3, .expired = 2, .dropped = 1};
+	const struct es_directory_figures waiting = {.entries = 8, .told = 7, .dropped = 6};
 	struct es_resume_figures figures = {.told = 9, .whole = 3, .broken = 1};
-	struct json_object *report = json_tokener_parse("{\"counters\":[]}"), *downloads,
+	struct json_object *report = json_tokener_parse("{\"counters\":[]}"), *downloads, *clients,
 			   *idle = json_tokener_parse(
 				   "{\"told\":12,\"forgotten\":3,\"expired\":2,\"dropped\":1}");
 	struct json_object *counters = json_object_object_get(report, "counters");
@@ -149,15 +153,21 @@ static void test_survival(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < ES_RESUME_WHY_COUNT; i++)
 		figures.reset[i] = 100 + i;
-	es_report_survival_counters(report, &kept, &figures);
+	es_report_survival_counters(report, &kept, &waiting, &figures);
 	assert_int_equal(expect_counted(counters, idle, "kept_"), 4);
 	downloads = es_report_downloads(&figures, NULL, NULL);
+	clients = es_report_waiting(3, &waiting);
 	/* How many there are now is no counter. */
 	json_object_object_del(downloads, "own");
 	json_object_object_del(downloads, "total");
 	json_object_object_del(downloads, "bytes");
+	json_object_object_del(clients, "own");
+	json_object_object_del(clients, "total");
+	json_object_object_del(clients, "bytes");
+	assert_int_equal(expect_counted(counters, clients, "waiting_"), 2);
 	assert_int_equal(expect_counted(counters, downloads, "downloads_"), 3 + ES_RESUME_WHY_COUNT - 1);
-	assert_int_equal(json_object_array_length(counters), 4 + 3 + ES_RESUME_WHY_COUNT - 1);
+	assert_int_equal(json_object_array_length(counters), 4 + 2 + 3 + ES_RESUME_WHY_COUNT - 1);
+	json_object_put(clients);
 	json_object_put(downloads);
 	json_object_put(idle);
 	json_object_put(report);
