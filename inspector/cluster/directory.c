@@ -296,6 +296,18 @@ int es_directory_look(struct es_directory *d, __u64 flow_hash, struct es_kept_lo
 	return at != NONE;
 }
 
+int es_directory_ask(struct es_directory *d, __u64 flow_hash)
+{
+	struct es_kept_slot *slot;
+
+	pthread_mutex_lock(&d->lock);
+	slot = slot_of(d, flow_hash);
+	if (slot)
+		__atomic_store_n(&slot->is_asked, 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&d->lock);
+	return slot != NULL;
+}
+
 void es_directory_unwatch(struct es_directory *d, __u64 flow_hash)
 {
 	pthread_mutex_lock(&d->lock);

@@ -127,6 +127,12 @@ int es_directory_look(struct es_directory *directory, __u64 flow_hash, struct es
  */
 void es_directory_watch(struct es_directory *directory, struct es_kept_slot *slots);
 
+/*
+ * es_directory_ask() - its client is asked whether it waits: the datapath is to tell of its answer. Returns
+ * 1, or 0 if it would not, as the flow has no slot there.
+ */
+int es_directory_ask(struct es_directory *directory, __u64 flow_hash);
+
 /* es_directory_unwatch() - some node has the flow's connection: its requests are not to be watched for */
 void es_directory_unwatch(struct es_directory *directory, __u64 flow_hash);
 

@@ -174,6 +174,7 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 			.resets = es_datapath_resets(d->datapath),
 			.reset_ns = &es_datapath_state(d->datapath)->reset_ns,
 			.hears_ns = &es_datapath_state(d->datapath)->hears_ns,
+			.asked_until_s = &es_datapath_state(d->datapath)->asked_until_s,
 			.keys = d->keys,
 			.packet_max = &d->packet_max->in_force,
 			.directory = d->directory->table,

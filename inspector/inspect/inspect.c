@@ -4,6 +4,7 @@
  * are in one segment. A first request is given to its node (give.c); a later one stays or moves its
  * connection (move.c). Nothing here waits, logs or takes a lock.
  */
+#include <stdlib.h>
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
@@ -305,6 +306,25 @@ static void es_inspect_request(struct es_inspector *in, const struct es_record *
 	}
 }
 
+/* A segment on another node's idle connection: its client has repeated a request, or answers a question. */
+static void es_inspect_heard(struct es_inspector *in, const struct es_record *record,
+			     const struct es_ip_packet *packet)
+{
+	struct es_ip_packet request;
+	struct es_held *held;
+
+	if (packet->seg.len) {
+		es_inspect_hold(in, record, packet);
+		return;
+	}
+	held = es_inspect_held_answer(in, record->flow_hash, packet);
+	if (held && !es_ip_packet_parse(held->packet, held->record.len, &request)) {
+		es_inspect_count(in, ES_WORKER_survive_answered);
+		es_inspect_stray(in, &held->record, &request);
+	}
+	free(held);
+}
+
 static void es_inspect_packet(struct es_inspector *in, const struct es_record *record, const uint8_t *bytes)
 {
 	static _Thread_local uint8_t completed[ES_RECORD_MAX];
@@ -330,6 +350,10 @@ static void es_inspect_packet(struct es_inspector *in, const struct es_record *r
 	}
 	if (record->kind == ES_RECORD_OPEN) {
 		es_inspect_probe(in, &packet);
+		return;
+	}
+	if (record->kind == ES_RECORD_HEARD) {
+		es_inspect_heard(in, record, &packet);
 		return;
 	}
 	if ((es_inspect_is_new(record->flow) || record->kind == ES_RECORD_STRAY) &&
@@ -381,6 +405,7 @@ static void es_inspect_forget_old(struct es_inspector *in)
 void es_inspect_deadlines(struct es_inspector *in)
 {
 	es_inspect_strays_due(in);
+	es_inspect_held_due(in);
 	es_inspect_fates_due(in);
 	es_inspect_beyond_due(in);
 	es_inspect_layer4_due(in);

@@ -11,6 +11,7 @@
 #include "inspector/inspect/beyond.h"
 #include "inspector/inspect/earlier.h"
 #include "inspector/inspect/gather.h"
+#include "inspector/inspect/held.h"
 #include "inspector/inspect/hot.h"
 #include "inspector/inspect/layer4.h"
 #include "inspector/inspect/sampler.h"
@@ -58,6 +59,7 @@ struct es_inspector {
 	struct es_layer4 layer4;
 	struct es_left left[ES_LEFT_SLOTS];
 	struct es_beyond beyond;
+	struct es_holds holds;
 	__u32 swept; /* the set of the decision table that is looked through next */
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
 	struct es_tally *tally; /* NULL: for tests that do not look */

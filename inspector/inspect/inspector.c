@@ -38,6 +38,7 @@ void es_inspector_fini(struct es_inspector *in)
 {
 	es_inspect_strays_forget(in);
 	es_inspect_beyond_forget(in);
+	es_inspect_held_forget(in);
 	es_router_fini(&in->router);
 	es_handover_sender_free(&in->sender);
 	es_gather_table_free(&in->gathers);
@@ -67,6 +68,7 @@ int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *c
 		es_inspect_strays_forget(in);
 		es_inspect_fates_forget(in);
 		es_inspect_beyond_forget(in);
+		es_inspect_held_forget(in);
 		es_inspect_layer4_forget(in);
 		es_inspector_renew_tally(in, cluster->conf);
 		in->conf_version++;

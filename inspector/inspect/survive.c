@@ -20,8 +20,6 @@
 #include "inspector/cluster/directory.h"
 #include "inspector/inspect/internal.h"
 
-#define FLAGS_REFUSED (ES_TCP_FIN | ES_TCP_SYN | ES_TCP_RST | ES_TCP_URG)
-
 /* Did nobody hear the request while the lost node might take it? */
 static int es_is_first_heard(const struct es_inspector *in, const struct es_kept_look *look)
 {
@@ -58,7 +56,10 @@ static int es_survivor_gather(struct es_inspector *in, const struct es_record *r
 	if (rc)
 		return rc;
 	first.kind = ES_RECORD_FIRST;
-	first.flow = es_is_first_heard(in, look) ? ES_FLOW_KEPT : ES_FLOW_KEPT_DOUBTFUL;
+	/* One that was held (held.c) was heard while the lost node might take it. */
+	first.flow = record->flow != ES_FLOW_KEPT_DOUBTFUL && es_is_first_heard(in, look)
+			     ? ES_FLOW_KEPT
+			     : ES_FLOW_KEPT_DOUBTFUL;
 	first.options = look->kept.options;
 	first.requests = look->kept.requests;
 	first.moves = look->kept.moves;
@@ -86,14 +87,16 @@ enum es_survives es_inspect_survivor(struct es_inspector *in, const struct es_re
 	int is_first;
 
 	if (!in->params->directory || !in->cluster->conf->services[record->service].survive ||
-	    !packet->seg.len || (packet->seg.flags & FLAGS_REFUSED) ||
+	    !packet->seg.len || (packet->seg.flags & ES_SURVIVOR_FLAGS_REFUSED) ||
 	    !es_directory_look(in->params->directory, record->flow_hash, &look) ||
 	    packet->seg.ack != look.kept.ack || packet->seg.seq - look.kept.seq >= ES_KEPT_REQUEST_MAX)
 		return ES_SURVIVES_NOT;
-	if (!look.orphan_ns)
+	if (!look.orphan_ns) {
+		es_inspect_hold(in, record, packet);
 		return es_health_lost_ns(in->params->health, look.kept.owner) > look.told_ns
 			       ? ES_SURVIVES_LATER
 			       : ES_SURVIVES_OWNED;
+	}
 	es_survivor_known(in, record->flow_hash, packet, &known);
 	is_first = packet->seg.seq == look.kept.seq;
 	if (!is_first || (known.gather && known.gather->has_first)) {

@@ -6,6 +6,9 @@
 #include "inspector/packet/packet.h"
 #include "kmod/core/abi.h"
 
+/* A request with one of these is left to its client. */
+#define ES_SURVIVOR_FLAGS_REFUSED (ES_TCP_FIN | ES_TCP_SYN | ES_TCP_RST | ES_TCP_URG)
+
 /*
  * struct es_survivor - the first segment of such a request, unless some node has its connection, as a whole
  */

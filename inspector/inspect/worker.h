@@ -95,6 +95,10 @@ struct es_directory;
 	X(survived, "requests on idle connections of a lost node, with which another one goes on")           \
 	X(survive_unsafe, "such requests that are not safe and may have been executed, answered with RST")   \
 	X(survive_long, "requests on idle connections of a lost node that were longer than a segment")       \
+	X(survive_held,                                                                                      \
+	  "requests kept that clients repeat on other nodes' idle connections, as their nodes may be lost")  \
+	X(survive_asked, "of these, requests of a lost node whose clients were asked whether they wait")     \
+	X(survive_answered, "of these, requests taken up at once, as their clients have said that they do")  \
 	X(waiting_resets,                                                                                    \
 	  "clients of a lost node that waited for an answer nobody can give, told with RST at once")
 
@@ -113,7 +117,8 @@ extern const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT];
  * @id: its number, of @count; also of its stream of handover messages
  * @route: for the policies; may be NULL
  * @lease_ns: in struct es_state; so are @mark and @poisons (kmod/core/poison.h), or NULL: none
- * @resets: es_datapath_resets(), with @reset_ns in struct es_state; so is @hears_ns, or NULL: not known
+ * @resets: es_datapath_resets(), with @reset_ns in struct es_state; so is @hears_ns, or NULL: not known, and
+ * @asked_until_s, or NULL: no client is asked (held.c)
  * @packet_max: bytes of the longest client packet that fits into a handover message; may change at any time
  * @directory: other nodes' idle connections (cluster/directory.h); NULL: none
  */
@@ -130,6 +135,7 @@ struct es_worker_params {
 	struct es_reset *resets;
 	__u64 *reset_ns;
 	const __u64 *hears_ns;
+	__u32 *asked_until_s;
 	struct es_keys keys;
 	const _Atomic unsigned int *packet_max;
 	struct es_directory *directory;

@@ -52,10 +52,10 @@ __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, 
 		if (cfg->leased && es_view_is_overheard(v))
 			es_view_overhear(v, now_ns);
 	}
-	if (es_view_may_be_kept(v)) {
+	if (es_view_may_be_kept(v, state->asked_until_s, now_ns)) {
 		kept = es_kept_slot(v->flow_hash);
 		if (kept)
-			es_view_orphaned(v, kept);
+			es_view_kept_says(v, kept);
 	}
 	if (!es_view_concerns(v))
 		return 0;

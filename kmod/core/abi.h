@@ -146,6 +146,8 @@ _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
  * @was_deaf: the daemon's, for the next one: the clients' network is not heard (inspector/self/deaf.h)
  * @wall_before_ns, @wall_before_until_s: wall_offset_ns before the clock was set the last time, and until
  * when that counts, in CLOCK_MONOTONIC's seconds (wall.h)
+ * @asked_until_s: until when clients may answer that were asked about idle connections (kept.h), in
+ * CLOCK_MONOTONIC's seconds; 0: none was
  * @number_ns: the daemon's, for the next one: from what its messages are numbered
  * (inspector/peers/own_clock.h)
  * @began: what stamp each node's clock showed at began_ns, 0 if it has not told (es_handover_is_early())
@@ -168,7 +170,7 @@ struct es_state {
 	__u64 wall_before_ns;
 	__u64 number_ns;
 	__u32 wall_before_until_s;
-	__u32 pad;
+	__u32 asked_until_s;
 	struct es_worker_state worker[ES_WORKERS_MAX];
 	struct es_mark mark[ES_WORKERS_MAX];
 	struct es_poisons poisons;
@@ -183,7 +185,8 @@ enum es_record_kind {
 	ES_RECORD_STRAY = 5, /* a segment that nobody takes, come again (strays.h) */
 	ES_RECORD_ENDING =
 		6, /* the answer to ES_HANDOVER_END: the socket gets nothing more, and is being ended */
-	ES_RECORD_OPEN = 7, /* es_answer_next(): its client is to be asked for it (challenges.h) */
+	ES_RECORD_OPEN = 7,  /* es_answer_next(): its client is to be asked for it (challenges.h) */
+	ES_RECORD_HEARD = 8, /* of another node's idle connection: es_view_tells() */
 };
 
 /* Whose flow a packet is. */

@@ -139,6 +139,9 @@
 	  "handshake or first bytes at layer 4 that this node does not serve, given to the inspector")       \
 	X(reply_astray,                                                                                      \
 	  "RST, not sent, of what was to become a connection here: an address translation has led it away")  \
+	X(kept_queued,                                                                                       \
+	  "repeated request on another node's idle connection, or what its client answers when it is "       \
+	  "asked, given to the inspector")                                                                   \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

@@ -57,7 +57,8 @@ enum es_action {
  * and es_track_is_ceded()
  * @inspect: the service's enum es_inspect; @inspector_alive: the flow's worker has a fresh heartbeat
  * @again_ms: for how long the client has been sending a segment with payload or FIN, see es_stray_note()
- * @survives: of its service, struct es_service_entry's; @orphaned: see es_kept_hear()
+ * @survives: of its service, struct es_service_entry's; @orphaned, @kept_tells: it is ES_KEPT_SAYS_MINE,
+ * ES_KEPT_SAYS_TELL
  * @heard: this node has heard a SYN with the ISN es_syn_isn() of the segment; needed where that has no
  * timestamps
  * @heard_all: it would have, if its cookie is still good
@@ -99,6 +100,7 @@ struct es_view {
 	__u8 gives;
 	__u8 survives;
 	__u8 orphaned;
+	__u8 kept_tells;
 };
 
 /**
@@ -465,6 +467,12 @@ static __always_inline void es_decide_bare_ack(const struct es_config *cfg, cons
 	ES_VERDICT(ret, ES_ANSWER_RST, cookie_expired);
 }
 
+/* es_view_tells() - is the inspector to know of a segment that is dropped (kept.h)? */
+static __always_inline int es_view_tells(const struct es_view *v)
+{
+	return v->kept_tells && v->inspector_alive;
+}
+
 /**
  * es_is_anothers() - is @v of a flow that this node has nothing to do with?
  * es_decide() then drops it and counts drop_not_mine. A datapath may ask this first and spare itself the
@@ -472,7 +480,8 @@ static __always_inline void es_decide_bare_ack(const struct es_config *cfg, cons
  */
 static __always_inline int es_is_anothers(const struct es_view *v)
 {
-	return v->socket == ES_SOCKET_NONE && !v->mine && !v->silent && !v->decision && !v->ended;
+	return v->socket == ES_SOCKET_NONE && !v->mine && !v->silent && !v->decision && !v->ended &&
+	       !es_view_tells(v);
 }
 
 /* es_view_needs_heard() - does the verdict depend on @heard and @heard_all?

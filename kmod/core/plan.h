@@ -322,6 +322,12 @@ static __always_inline void es_plan_public(const struct es_view *v, const struct
 
 	ret->counter = verdict->counter;
 	switch (verdict->action) {
+	case ES_DROP:
+		if (es_view_tells(v)) {
+			steps = ES_PUBLIC_STEP(queue);
+			ret->counter = ES_COUNT_kept_queued;
+		}
+		break;
 	case ES_DELIVER:
 		steps = ES_PUBLIC_STEP(deliver);
 		break;

@@ -8,7 +8,7 @@
  *
  *   es_view_begin() - es_view_opens(): the SYN is noted - es_view_may_be_ended(): es_view_ended() -
  *   es_view_ring() - es_view_is_overheard() (decide.h): it is noted -
- *   es_view_may_be_kept(): es_view_orphaned() -
+ *   es_view_may_be_kept(): es_view_kept_says() -
  *   es_view_concerns(), or that is all - es_view_time() - es_view_needs_decision(): es_view_decision()
  *
  * Besides, the file fills in the record by which the inspector is told of a packet (es_view_record()), and
@@ -132,17 +132,29 @@ static __always_inline void es_view_ring(struct es_view *v, const struct es_node
 	v->waits = (__u8)es_node_ring_waits(ring, v->flow_hash);
 }
 
-/* es_view_may_be_kept() - may it be the next request of another node's idle connection? */
-static __always_inline int es_view_may_be_kept(const struct es_view *v)
+/**
+ * es_view_may_be_kept() - may it be the next request of another node's idle connection, or the answer of a
+ * client that was asked about one? @asked_until_s: struct es_state's
+ */
+static __always_inline int es_view_may_be_kept(const struct es_view *v, __u32 asked_until_s, __u64 now_ns)
 {
-	return v->survives && v->socket != ES_SOCKET_ESTABLISHED && v->seg.len &&
-	       !(v->seg.flags & (ES_TCP_SYN | ES_TCP_RST));
+	if (!v->survives || v->socket == ES_SOCKET_ESTABLISHED || (v->seg.flags & (ES_TCP_SYN | ES_TCP_RST)))
+		return 0;
+	if (v->seg.len)
+		return 1;
+	return v->mine && asked_until_s && (v->seg.flags & (ES_TCP_ACK | ES_TCP_FIN)) == ES_TCP_ACK &&
+	       es_ns_to_s(now_ns) < asked_until_s;
 }
 
 /* @slot: its flow's */
-static __always_inline void es_view_orphaned(struct es_view *v, struct es_kept_slot *slot)
+static __always_inline void es_view_kept_says(struct es_view *v, struct es_kept_slot *slot)
 {
-	v->orphaned = (__u8)es_kept_hear(slot, v->flow_hash, v->seg.seq, v->mine && !v->waits && !v->silent);
+	int is_mine = v->mine && !v->waits && !v->silent;
+	enum es_kept_says says = v->seg.len ? es_kept_hear(slot, v->flow_hash, v->seg.seq, is_mine)
+					    : es_kept_answers(slot, v->flow_hash, v->seg.seq, is_mine);
+
+	v->orphaned = says == ES_KEPT_SAYS_MINE;
+	v->kept_tells = says == ES_KEPT_SAYS_TELL;
 }
 
 /* Does the segment have a part of a request, or an end? */
@@ -264,6 +276,11 @@ static __always_inline void es_view_record(const struct es_view *v, const struct
 	ret->service = (__u8)service;
 	if (v->track)
 		return;
+	if (verdict->action == ES_DROP) {
+		ret->kind = ES_RECORD_HEARD;
+		ret->flow = ES_FLOW_HEARD;
+		return;
+	}
 	if (verdict->counter == ES_COUNT_moved_queued)
 		ret->flow = ES_FLOW_MOVED;
 	else if (verdict->action == ES_QUEUE_STRAY && verdict->earlier)

@@ -7,6 +7,7 @@ import pytest
 
 from earshotlab import wait_for
 from packets import model
+from packets.client import LINUX, PLAIN
 from packets.established import OWNERS, by_message, served
 from packets.families import BOTH
 from packets.leases import each_service, leased, moved_here, silent
@@ -486,6 +487,78 @@ class TestKept:
             c.send(ACK | PSH, c.get())
             c.silence()
         assert survives.kept(c.hash).is_heard
+
+    @BOTH
+    @pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=["timestamps", "plain"])
+    @pytest.mark.parametrize("owner", [1, 2])
+    def test_repeated(self, node, client, survives, offer, owner):
+        """Its node may be lost, but nobody knows yet: the inspector gets what the client repeats, and nobody answers that."""
+        c = elsewhere(client, EACH, owner=owner, offer=offer)
+        survives.keep(c.hash, c.next)
+        text = c.get()
+        with node.counts(kept_queued=2, **{"drop_not_mine" if owner == 2 else "cookie_invalid": 1}):
+            for _ in range(3):
+                c.send(ACK | PSH, text)
+            c.silence()
+        node.no_message()
+        assert survives.kept(c.hash).is_heard
+
+    def test_repeated_without_a_lease(self, node, client, survives):
+        c = elsewhere(client, EACH)
+        survives.keep(c.hash, c.next, is_orphan=1)
+        survives.lease(0)
+        with node.counts(kept_queued=1, drop_silent=1):
+            for _ in range(2):
+                c.send(ACK | PSH, c.get())
+            c.silence()
+
+    def test_another_one_repeated(self, node, client, survives):
+        """Only the very request that is awaited is told of."""
+        c = elsewhere(client, EACH)
+        survives.keep(c.hash, c.next)
+        with node.counts(cookie_invalid=3):
+            c.send(ACK | PSH, c.get())
+            c.next += 1
+            for _ in range(2):
+                c.send(ACK | PSH, c.get())
+            c.silence()
+
+    @BOTH
+    @pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=["timestamps", "plain"])
+    def test_answer(self, node, client, survives, offer):
+        """The client of an orphan was asked, and says what it has: once to each question."""
+        c = elsewhere(client, EACH, offer=offer)
+        survives.keep(c.hash, c.next, is_orphan=1, is_asked=1)
+        survives.asks(60)
+        c.next += len(c.get())
+        with node.counts(kept_queued=1, drop_no_flow=1):
+            for _ in range(2):
+                c.send(ACK)
+            c.silence()
+        node.no_message()
+
+    @pytest.mark.parametrize("is_asked, left_s, by", [(0, 60, 20), (1, 0, 20), (1, 60, 0), (1, 60, 70000)])
+    def test_no_answer(self, node, client, survives, is_asked, left_s, by):
+        """Nobody was asked, or not so late, or this is none."""
+        c = elsewhere(client, EACH)
+        survives.keep(c.hash, c.next, is_orphan=1, is_asked=is_asked)
+        survives.asks(left_s)
+        c.next = c.next + by & MASK
+        with node.counts(drop_no_flow=1):
+            c.send(ACK)
+            c.silence()
+
+    def test_answer_to_another_node(self, node, client, survives):
+        """The flow is another node's by now, which has asked itself, or will."""
+        c = elsewhere(client, EACH)
+        survives.give(c.hash, 2)
+        survives.keep(c.hash, c.next, is_orphan=1, is_asked=1)
+        survives.asks(60)
+        c.next += 20
+        with node.counts(drop_not_mine=1):
+            c.send(ACK)
+            c.silence()
+        assert survives.kept(c.hash).is_asked
 
     def test_without_the_key(self, node, client, leased):
         c = elsewhere(client, EACH)

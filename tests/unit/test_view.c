@@ -291,6 +291,8 @@ static void test_record(void **state)
 		 ES_FLOW_HEARD},
 		{"nobody's, with a cookie", ES_QUEUE_STRAY, ES_COUNT_stray_queued, 1, 0, 0, 0,
 		 ES_RECORD_STRAY, ES_FLOW_HEARD},
+		{"of another node's idle connection", ES_DROP, ES_COUNT_drop_not_mine, 0, 0, 0, 0,
+		 ES_RECORD_HEARD, ES_FLOW_HEARD},
 		{"of a socket here", ES_QUEUE_FIRST, ES_COUNT_owned_queued, 0, ES_TRACK_QUEUE_FIRST, 0, 0,
 		 ES_RECORD_FIRST, ES_FLOW_HERE},
 		{"more, of a socket here", ES_QUEUE_LATER, ES_COUNT_owned_later_queued, 0,

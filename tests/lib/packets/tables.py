@@ -57,7 +57,7 @@ class State(Structure):
         ("lease_ns", c_uint64), ("served_epoch", c_uint32), ("heard_slot_s", c_uint32),
         ("firm_ns", c_uint64), ("reset_ns", c_uint64), ("hears_ns", c_uint64), ("doubt_ns", c_uint64),
         ("guesses", c_uint64 * 2), ("began_ns", c_uint64), ("was_deaf", c_uint64),
-        ("wall_before_ns", c_uint64), ("number_ns", c_uint64), ("wall_before_until_s", c_uint32), ("pad", c_uint32),
+        ("wall_before_ns", c_uint64), ("number_ns", c_uint64), ("wall_before_until_s", c_uint32), ("asked_until_s", c_uint32),
         ("worker", c_uint64 * 8 * WORKERS_MAX), ("mark", c_uint64 * 128 * WORKERS_MAX),
         ("poisons", c_uint64 * (8 + 6 * 32)), ("began", c_uint32 * NODES_MAX)]
 
@@ -68,7 +68,8 @@ class Ring(Structure):
 
 class Kept(Structure):
     """struct es_kept_slot"""
-    _fields_ = [("flow_hash", c_uint64), ("seq", c_uint32), ("is_heard", c_uint8), ("is_orphan", c_uint8), ("pad", c_uint16)]
+    _fields_ = [("flow_hash", c_uint64), ("seq", c_uint32), ("is_heard", c_uint8), ("is_orphan", c_uint8), ("is_asked", c_uint8),
+                ("pad", c_uint8)]
     SLOTS = 262144
 
 
@@ -89,7 +90,7 @@ class Connection:
 class Tables:
     """Use it as a context manager; at its end, configuration, ring and the state's words are what they were."""
 
-    WORDS = "lease_ns", "firm_ns", "attached", "hears_ns", "doubt_ns", "began_ns"
+    WORDS = "lease_ns", "firm_ns", "attached", "hears_ns", "doubt_ns", "began_ns", "asked_until_s"
 
     def __init__(self, datapath, node):
         driver = importlib.import_module(f"packets.tables_{datapath}").Driver
@@ -162,9 +163,13 @@ class Tables:
             setattr(config.service[index], name, value)
         self._put("es_configs", config)
 
-    def keep(self, hash_, seq, is_orphan=0):
-        """Another node has told that this connection is idle, and its next request begins there."""
-        self._driver.put("es_kepts", hash_ >> 20 & Kept.SLOTS - 1, Kept(hash_, seq, 0, is_orphan))
+    def keep(self, hash_, seq, is_orphan=0, is_asked=0):
+        """Another node has told that this connection is idle, and its next request begins there. Is its client asked whether it waits?"""
+        self._driver.put("es_kepts", hash_ >> 20 & Kept.SLOTS - 1, Kept(hash_, seq, 0, is_orphan, is_asked))
+
+    def asks(self, left_s):
+        """So long, clients may answer that were asked."""
+        self.state.asked_until_s = int(time.clock_gettime(time.CLOCK_MONOTONIC) + left_s)
 
     def kept(self, hash_):
         return Kept.from_buffer_copy(self._driver.get("es_kepts", hash_ >> 20 & Kept.SLOTS - 1, ctypes.sizeof(Kept)))
