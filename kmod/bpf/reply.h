@@ -233,12 +233,11 @@ static __noinline int es_reply_is_ceded(struct bpf_sock *sk)
 	       es_socket_is_ceded(sk);
 }
 
-/* Is it idle, or has it a long response? Another node goes on with it. */
 static __always_inline int es_reply_goes_on(struct bpf_sock *sk, const struct tcp_sock *tp)
 {
 	const struct es_track *t = es_track_of(sk);
 
-	return t && ((t->request_flags & ES_REQUEST_F_LONG) || es_track_is_idle(t, tp->snd_una));
+	return t && es_track_goes_on(t, tp->snd_una);
 }
 
 /* Makes the view for es_decide_reply(). Returns an enum es_reply_action. */

@@ -43,8 +43,7 @@ static __noinline int es_stray_cede(struct bpf_sock *sk)
 	if (!t || !es_socket_is_ceded(sk))
 		return 0;
 	es_track_socket_read(sk, &socket);
-	return t->state == ES_TRACK_ENDING ||
-	       (es_track_may_cede(t, &socket) && es_track_step(t, ES_TRACK_SERVED, ES_TRACK_ENDING));
+	return es_track_cede(t, &socket);
 }
 
 /* es_stray_look() - does this node have the segment's connection? Counts. Returns an enum es_nack_reason. */

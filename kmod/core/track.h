@@ -421,13 +421,31 @@ static __always_inline int es_track_is_ceded(const struct es_track *t, __u32 snd
 
 /*
  * es_track_may_cede() - may it leave for good, as it has nothing of its own that another node lacks?
- * Then the caller makes it ES_TRACK_ENDING.
  */
 static __always_inline int es_track_may_cede(const struct es_track *t, const struct es_track_socket *s)
 {
 	return es_track_is_idle(t, s->snd_una) && t->state == ES_TRACK_SERVED && s->is_established &&
 	       s->rcv_nxt == t->next_request_seq && s->copied_seq == s->rcv_nxt &&
 	       s->write_seq == t->response_seq;
+}
+
+/*
+ * es_track_cede() - this node never goes on with the connection again, as another one may have it. Returns 1
+ * if that is so now: whoever finds its socket ends it.
+ */
+static __always_inline int es_track_cede(struct es_track *t, const struct es_track_socket *s)
+{
+	return t->state == ES_TRACK_ENDING ||
+	       (es_track_may_cede(t, s) && es_track_step(t, ES_TRACK_SERVED, ES_TRACK_ENDING));
+}
+
+/*
+ * es_track_goes_on() - does the client of a connection that is ceded lose nothing? It is idle, or others know
+ * its long response.
+ */
+static __always_inline int es_track_goes_on(const struct es_track *t, __u32 snd_una)
+{
+	return (t->request_flags & ES_REQUEST_F_LONG) || es_track_is_idle(t, snd_una);
 }
 
 /*

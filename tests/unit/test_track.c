@@ -533,6 +533,43 @@ static void test_may_cede(void **state)
 	assert_false(es_track_may_cede(&t, &s));
 }
 
+/* One that was given up stays so, and one that cannot be is left as it was. */
+static void test_cede(void **state)
+{
+	struct es_track_socket s = {
+		.rcv_nxt = 5000, .copied_seq = 5000, .snd_una = 1000, .write_seq = 1000, .is_established = 1};
+	struct es_track t = {.requests = 1, .response_seq = 1000, .next_request_seq = 5000};
+
+	(void)state;
+	t.response.phase = ES_RESPONSE_DONE;
+	s.write_seq++;
+	assert_false(es_track_cede(&t, &s));
+	assert_int_equal(t.state, ES_TRACK_SERVED);
+	s.write_seq--;
+	assert_true(es_track_cede(&t, &s));
+	assert_int_equal(t.state, ES_TRACK_ENDING);
+	s.write_seq++;
+	assert_true(es_track_cede(&t, &s));
+	t.state = ES_TRACK_LEAVING; /* for another reason, which may come to nothing */
+	assert_false(es_track_cede(&t, &s));
+	assert_int_equal(t.state, ES_TRACK_LEAVING);
+}
+
+/* Its client loses nothing: between two requests, or in a response that others know. */
+static void test_goes_on(void **state)
+{
+	struct es_track t = {.requests = 1, .response_seq = 1000, .response_bytes = 300};
+
+	(void)state;
+	t.response.phase = ES_RESPONSE_DONE;
+	assert_true(es_track_goes_on(&t, 1000));
+	assert_false(es_track_goes_on(&t, 700)); /* it is ceded, and waits for an answer */
+	t.response.phase = ES_RESPONSE_BODY;
+	assert_false(es_track_goes_on(&t, 1000));
+	t.request_flags = ES_REQUEST_F_LONG;
+	assert_true(es_track_goes_on(&t, 700));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -545,6 +582,7 @@ int main(void)
 		cmocka_unit_test(test_stay),	  cmocka_unit_test(test_begin),
 		cmocka_unit_test(test_load_idle), cmocka_unit_test(test_set_pin),
 		cmocka_unit_test(test_ceded),	  cmocka_unit_test(test_may_cede),
+		cmocka_unit_test(test_cede),	  cmocka_unit_test(test_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
