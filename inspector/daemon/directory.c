@@ -208,8 +208,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	pass_orphans_on(d);
 	if (now_ns - d->directory->expired_ns >= EXPIRE_NS)
 		expire(d, now_ns);
-	/* The module's connections go on without a lease, so nobody else may. */
-	if (d->datapath_kind == ES_DATAPATH_BPF &&
+	if (es_datapath_kepts(d->datapath) &&
 	    now_ns - d->directory->looked_ns >= d->directory->look_ns * ES_DIRECTORY_LOOK_SHARE)
 		look(d);
 }

@@ -13,8 +13,9 @@
 
 static int is_wanted(const struct es_daemon *d)
 {
-	/* Only this one's connections stand still without a lease. */
-	if (d->datapath_kind != ES_DATAPATH_BPF || d->conf->cluster.membership != ES_CONF_MEMBERSHIP_COROSYNC)
+	/* Connections of others do not stand still without a lease. */
+	if (!es_datapath_tells_downloads(d->datapath) ||
+	    d->conf->cluster.membership != ES_CONF_MEMBERSHIP_COROSYNC)
 		return 0;
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
 		if (d->conf->services[i].resume)

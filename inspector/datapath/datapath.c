@@ -269,6 +269,11 @@ int es_datapath_responses(struct es_datapath *dp, es_datapath_response_fn fn, vo
 	return es_ring_reader_consume(dp->responses);
 }
 
+int es_datapath_tells_downloads(const struct es_datapath *dp)
+{
+	return dp->downloads != NULL;
+}
+
 int es_datapath_downloads(struct es_datapath *dp, es_datapath_download_fn fn, void *ctx)
 {
 	dp->download_fn = fn;

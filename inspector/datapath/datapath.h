@@ -153,7 +153,8 @@ struct es_reset *es_datapath_resets(struct es_datapath *datapath);
 
 /*
  * es_datapath_kepts() - where other nodes' idle connections are to be noted (kmod/core/kept.h): ES_KEPT_SLOTS
- * of them. NULL: the datapath knows nothing of them.
+ * of them. NULL: the datapath knows nothing of them, and this node's own go on without a lease, so that no
+ * other node may be told of them.
  */
 struct es_kept_slot *es_datapath_kepts(struct es_datapath *datapath);
 
@@ -199,6 +200,9 @@ int es_datapath_responses(struct es_datapath *datapath, es_datapath_response_fn 
 /* es_datapath_response_read() - one as the datapath wrote it, or one of another version, whose entries may be
  * shorter or longer: what it lacks is 0. Returns 0 or -EBADMSG. */
 int es_datapath_response_read(const void *data, size_t size, struct es_response_entry *ret_entry);
+
+/* es_datapath_tells_downloads() - is there anything for es_datapath_downloads() to tell? */
+int es_datapath_tells_downloads(const struct es_datapath *datapath);
 
 /**
  * es_datapath_downloads() - call @fn for each long response whose head was sent since the last time

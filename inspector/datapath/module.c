@@ -116,6 +116,29 @@ static int es_module_table(int table)
 	return rc;
 }
 
+/* The ring of long responses; there is none in a module of a version before. */
+static int es_module_open_downloads(struct es_datapath *dp)
+{
+	int fd = es_module_table(ES_TABLE_DOWNLOADS);
+
+	if (fd < 0)
+		return fd == -EINVAL ? 0 : fd;
+	dp->downloads_fd = fd;
+	return 0;
+}
+
+/* Other nodes' idle connections. A module of a version before has no such table, and none is mapped. */
+static int es_module_map_kepts(struct es_datapath *dp)
+{
+	int fd = es_module_table(ES_TABLE_KEPTS), rc;
+
+	if (fd < 0)
+		return fd == -EINVAL ? 0 : fd;
+	rc = es_datapath_map_kepts(dp, fd);
+	close(fd);
+	return rc;
+}
+
 static int es_module_map(struct es_datapath *dp)
 {
 	int state_fd = es_module_table(ES_TABLE_STATE), decisions_fd = es_module_table(ES_TABLE_DECISIONS);
@@ -135,7 +158,10 @@ static int es_module_map(struct es_datapath *dp)
 	if (rc)
 		return rc;
 	dp->responses_fd = es_module_table(ES_TABLE_RESPONSES);
-	return dp->responses_fd < 0 ? dp->responses_fd : 0;
+	if (dp->responses_fd < 0)
+		return dp->responses_fd;
+	rc = es_module_map_kepts(dp);
+	return rc ? rc : es_module_open_downloads(dp);
 }
 
 static struct es_module_params es_module_params_of(const struct es_datapath *dp)
@@ -179,6 +205,8 @@ static void es_module_free(struct es_datapath *dp)
 {
 	if (dp->responses_fd >= 0)
 		close(dp->responses_fd);
+	if (dp->downloads_fd >= 0)
+		close(dp->downloads_fd);
 	es_module_control_free(&es_module_of(dp)->programs);
 	es_module_control_free(&es_module_of(dp)->control);
 }

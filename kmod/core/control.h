@@ -34,11 +34,17 @@
  *
  * 2. The character device /dev/earshot: shared memory. An open file gets its meaning once, by
  *    ioctl(ES_IOC_TABLE, n) with n one of ES_TABLE_*, and is then mapped, and polled if it is a ring buffer.
- *    ES_TABLE_STATE is a struct es_state, ES_TABLE_DECISIONS an array of struct es_decision_set; both are
- *    mapped from offset 0, readable and writable. The others are ring buffers with the layout of
- *    BPF_MAP_TYPE_RINGBUF (linux/bpf.h, inspector/datapath/ring_reader.h): one page for the consumer,
- *    writable; one for the producer and behind it the data, twice, readable. A mapping stays valid when the
- *    node goes, but nothing is written there any more.
+ *    ES_TABLE_STATE is a struct es_state, ES_TABLE_DECISIONS an array of struct es_decision_set,
+ *    ES_TABLE_KEPTS one of struct es_kept_slot (kept.h); they are mapped from offset 0, readable and
+ *    writable. The others are ring buffers with the layout of BPF_MAP_TYPE_RINGBUF (linux/bpf.h,
+ *    inspector/datapath/ring_reader.h): one page for the consumer, writable; one for the producer and behind
+ *    it the data, twice, readable. ES_TABLE_DOWNLOADS has struct es_download_entry (download.h). A mapping
+ *    stays valid when the node goes, but nothing is written there any more.
+ *
+ *    A daemon that opens ES_TABLE_KEPTS tells other nodes of this node's idle connections, and one that opens
+ *    ES_TABLE_DOWNLOADS of its long responses. From then on, those stand still without a lease, if their
+ *    service survives. An older daemon opens neither. An older module refuses both with -EINVAL: its
+ *    connections go on without a lease, and nobody may be told of them.
  */
 #include "abi.h"
 
@@ -118,6 +124,8 @@ enum es_table_id {
 	ES_TABLE_STATE = ES_WORKERS_MAX,
 	ES_TABLE_DECISIONS,
 	ES_TABLE_RESPONSES,
+	ES_TABLE_KEPTS,
+	ES_TABLE_DOWNLOADS,
 	ES_TABLE_COUNT
 };
 

@@ -11,6 +11,8 @@
 
 #include "compat.h"
 #include "control.h"
+#include "download.h"
+#include "kept.h"
 #include "node.h"
 
 /* struct es_file - one of the two, once ES_IOC_TABLE has said which; it never changes again */
@@ -45,6 +47,7 @@ static int es_file_bind(struct es_file *f, struct es_node *node, unsigned long w
 {
 	struct es_ringbuf *ring;
 	struct es_table *table;
+	int rc;
 
 	/* mmap() and poll() do not take the lock: take the reference first, then publish what they see. */
 	switch (what) {
@@ -53,6 +56,20 @@ static int es_file_bind(struct es_file *f, struct es_node *node, unsigned long w
 		table = what == ES_TABLE_STATE ? node->state_table : node->decision_table;
 		es_table_get(table);
 		smp_store_release(&f->table, table);
+		return 0;
+	case ES_TABLE_KEPTS:
+		rc = es_kept_table(node, &table);
+		if (rc)
+			return rc;
+		es_table_get(table);
+		smp_store_release(&f->table, table);
+		return 0;
+	case ES_TABLE_DOWNLOADS:
+		rc = es_downloads_ring(node, &ring);
+		if (rc)
+			return rc;
+		es_ringbuf_get(ring);
+		smp_store_release(&f->ring, ring);
 		return 0;
 	default:
 		ring = rcu_dereference_protected(

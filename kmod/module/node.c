@@ -187,6 +187,8 @@ void es_node_free(struct es_node **node)
 	es_rings_put(rings);
 	kvfree(rcu_dereference_protected(n->version, 1));
 	es_tracks_free(&n->tracks);
+	kvfree(n->downloads);
+	es_table_put(n->kept_table);
 	es_table_put(n->decision_table);
 	es_table_put(n->state_table);
 	kvfree(n->heard_flows);

@@ -53,9 +53,12 @@ struct es_settled_slot {
 	struct es_settled_set set;
 };
 
-/* A ring buffer for each worker, and one for the lengths of responses. */
-#define ES_RINGBUFS	   (ES_WORKERS_MAX + 1)
-#define ES_RINGBUF_LENGTHS ES_WORKERS_MAX
+/* A ring buffer for each worker, one for the lengths of responses, and one for long ones (download.h). */
+#define ES_RINGBUFS	     (ES_WORKERS_MAX + 2)
+#define ES_RINGBUF_LENGTHS   ES_WORKERS_MAX
+#define ES_RINGBUF_DOWNLOADS (ES_WORKERS_MAX + 1)
+
+struct es_download_set;
 
 /* The places of a node's hooks on interfaces. */
 enum es_device_hook { ES_HOOK_CLUSTER, ES_HOOK_LO, ES_HOOK_PUBLIC, ES_HOOK_DEVICES };
@@ -68,6 +71,8 @@ struct es_node {
 	struct es_state *state;
 	struct es_table *decision_table;
 	struct es_decision_set *decisions;
+	struct es_table *kept_table;	   /* kept.h; NULL until a daemon asks for it, and then for good */
+	struct es_download_set *downloads; /* download.h; the same */
 	struct es_ringbuf __rcu *queue[ES_RINGBUFS];
 	struct es_replay_slot *replays;
 	struct es_reset *resets;

@@ -8,6 +8,7 @@
 #include <linux/udp.h>
 
 #include "answer.h"
+#include "kept.h"
 #include "neighbour.h"
 #include "other.h"
 #include "public.h"
@@ -149,6 +150,19 @@ static u32 es_public_carry_out(struct es_inbound *in)
 	return 0;
 }
 
+/* Without a lease: may another node be given the request that made the socket, or go on with it? */
+static u8 es_public_stands(struct es_inbound *in)
+{
+	const struct es_config *cfg = &in->version->config;
+	const struct sock *sk = in->found.sk;
+
+	if (!es_socket_is_tcp(sk))
+		return 0;
+	es_view_begin(&in->view, cfg, &in->pkt);
+	return es_socket_is_unproven(sk) ||
+	       es_socket_is_ceded(in->node, cfg, (u32)in->service, in->view.flow_hash, sk);
+}
+
 /* A TCP segment to a service, whose headers are read. The caller puts the socket. */
 static unsigned int es_public_segment(struct es_inbound *in)
 {
@@ -162,10 +176,11 @@ static unsigned int es_public_segment(struct es_inbound *in)
 	v->old_rcv_nxt = in->found.old_rcv_nxt;
 	v->inspect = es_view_inspect(&in->pkt, cfg->service[in->service].inspect);
 	v->unsafe = cfg->service[in->service].unsafe;
+	v->survives = cfg->service[in->service].survives;
 	v->silent = (u8)es_is_silent(in->node);
 	if (v->socket == ES_SOCKET_ESTABLISHED) {
-		if (v->silent && es_socket_is_tcp(in->found.sk))
-			v->unproven = (u8)es_socket_is_unproven(in->found.sk);
+		if (v->silent)
+			v->unproven = es_public_stands(in);
 		if (es_view_reads_track(v))
 			es_view_track(in->node, in->version, in->found.sk, &in->pkt, v, in->now_ns,
 				      &in->record);

@@ -7,6 +7,8 @@
 #include <net/neighbour.h>
 
 #include "answer.h"
+#include "download.h"
+#include "kept.h"
 #include "kmod/core/reply.h"
 #include "kmod/core/response.h"
 #include "other.h"
@@ -76,16 +78,17 @@ static int es_reply_scan_segment(const struct sk_buff *skb, struct es_track *t, 
 }
 
 /*
- * Read the server's bytes for the connection's track, even those that are kept back, since they come again.
- * Returns 1 if they must not leave at all, because the connection is just leaving the server.
+ * Read the server's bytes for the connection's track, even those that are kept back, since they come again;
+ * but for a ceded one's without a lease, whose track stays as it was told. Returns 1 if they must not leave
+ * at all, because the connection is just leaving the server.
  */
-static int es_reply_track(struct es_node *node, const struct sk_buff *skb, const struct sock *sk,
-			  const struct es_packet *client, u64 flow_hash, const struct es_segment *seg,
-			  u32 off)
+static int es_reply_track(struct es_node *node, const struct es_config *cfg, u32 service,
+			  const struct sk_buff *skb, const struct sock *sk, const struct es_packet *client,
+			  u64 flow_hash, const struct es_segment *seg, u32 off)
 {
 	struct es_note_bucket *bucket;
 	struct es_note *note;
-	int complete = 0, is_held;
+	int complete = 0, is_held, begins;
 	u8 pin = ES_PIN_none;
 	struct es_track *t;
 	u32 from;
@@ -98,12 +101,20 @@ static int es_reply_track(struct es_node *node, const struct sk_buff *skb, const
 		note = es_tracks_find(bucket, flow_hash, sk);
 	is_held = note && es_track_holds(&note->track, seg);
 	t = note && !note->track.pin ? &note->track : NULL;
+	if (t && es_is_silent(node) && es_note_is_ceded(node, cfg, service, note, sk))
+		t = NULL;
 	if (t && seg->len && !is_held) {
 		complete = es_track_skip(t, seg->seq);
 		from = es_reply_unread(t, seg, READ_ONCE(tcp_sk(sk)->snd_una), &pin);
 		es_track_pin(node, t, pin);
-		if (from < seg->len)
+		if (from < seg->len) {
+			begins = es_download_begins(t);
 			complete |= es_reply_scan_segment(skb, t, seg, off, from);
+			if (begins && es_download_is_long(t))
+				es_download_answered(node, skb, t, client, flow_hash,
+						     es_ns_to_ms(ktime_get_ns()) + tcp_sk(sk)->tsoffset,
+						     off + from);
+		}
 		complete |= es_track_skip(t, READ_ONCE(tcp_sk(sk)->snd_nxt));
 	}
 	if (complete)
@@ -131,8 +142,8 @@ static int es_reply_waits(struct sk_buff *skb)
 }
 
 /* Makes the view for es_decide_reply(). Returns an enum es_reply_action. */
-static u32 es_reply_fate(struct es_node *node, struct sk_buff *skb, const struct sock *sk, u64 flow_hash,
-			 const struct es_segment *seg)
+static u32 es_reply_fate(struct es_node *node, const struct es_config *cfg, u32 service, struct sk_buff *skb,
+			 const struct sock *sk, u64 flow_hash, const struct es_segment *seg)
 {
 	struct es_reply_view view = {
 		.now_ns = ktime_get_coarse_ns(),
@@ -145,7 +156,8 @@ static u32 es_reply_fate(struct es_node *node, struct sk_buff *skb, const struct
 	struct es_note_bucket *bucket;
 	struct es_note *note;
 
-	if (!view.lease_ns || !es_socket_is_tcp(sk) || !es_socket_is_unproven(sk))
+	if (!view.lease_ns || !es_socket_is_tcp(sk) ||
+	    (!es_socket_is_unproven(sk) && !es_socket_is_ceded(node, cfg, service, flow_hash, sk)))
 		return ES_REPLY_LEAVES;
 	/* To the stack it is lost, and comes again. */
 	if (!es_lease_is_over(view.lease_ns, view.now_ns) && es_reply_waits(skb)) {
@@ -157,7 +169,8 @@ static u32 es_reply_fate(struct es_node *node, struct sk_buff *skb, const struct
 	view.unproven = 1;
 	bucket = es_tracks_lock(node->tracks, flow_hash);
 	note = es_tracks_find(bucket, flow_hash, sk);
-	view.acknowledged = note && note->is_acknowledged;
+	view.acknowledged = note && note->is_acknowledged &&
+			    !es_track_goes_on(&note->track, READ_ONCE(tcp_sk(sk)->snd_una));
 	es_decide_reply(&view, &verdict);
 	if (note && verdict.acknowledges)
 		note->is_acknowledged = 1;
@@ -231,12 +244,12 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 	es_packet_flow(&client, &flow);
 	flow_hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
 	if (inspect == ES_INSPECT_EVERY && !es_reply_is_bare(seg.len, seg.flags) && es_socket_is_tcp(sk) &&
-	    es_reply_track(node, skb, sk, &client, flow_hash, &seg,
+	    es_reply_track(node, cfg, (u32)service, skb, sk, &client, flow_hash, &seg,
 			   es_packet_ip_len(&pkt) + (u32)sizeof(struct tcphdr) + pkt.options_len)) {
 		es_count(node, ES_COUNT_reply_leaving);
 		return NF_DROP;
 	}
-	switch (es_reply_fate(node, skb, sk, flow_hash, &seg)) {
+	switch (es_reply_fate(node, cfg, (u32)service, skb, sk, flow_hash, &seg)) {
 	case ES_REPLY_STAYS:
 		return NF_DROP;
 	case ES_REPLY_TELLS:

@@ -7,6 +7,8 @@
 #include <net/ipv6.h>
 
 #include "answer.h"
+#include "download.h"
+#include "kept.h"
 #include "program.h"
 #include "message.h"
 #include "other.h"
@@ -241,6 +243,7 @@ static u32 es_handover_carry_out(struct es_received *in)
 /* Does this node have the connection of a segment that no node takes (kmod/core/strays.h)? Counts. */
 static enum es_nack_reason es_stray_look(struct es_received *in)
 {
+	const struct es_config *cfg = &in->version->config;
 	struct es_handover_view *v = &in->view;
 	struct es_settled_answer settled;
 	enum es_nack_reason reason;
@@ -248,10 +251,12 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 	u32 counter;
 
 	es_packet_flow(&in->pkt, &flow);
-	in->flow_hash = es_flow_hash(&in->version->config.ring_key, in->version->config.ring_seed, &flow);
-	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
+	in->flow_hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
+	settled = es_settle(in->node, cfg, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
 	es_socket_lookup(in->node->net, in->skb, &in->pkt, &in->found);
 	v->socket = in->found.kind;
+	v->ceded = v->socket == ES_SOCKET_ESTABLISHED && es_socket_is_tcp(in->found.sk) &&
+		   es_socket_cede(in->node, cfg, in->service, in->flow_hash, in->found.sk);
 	es_socket_put(&in->found);
 	v->on_its_way =
 		(u8)es_stray_is_on_its_way(es_decision_set_of(in->node, in->flow_hash), in->flow_hash,
@@ -269,13 +274,16 @@ static unsigned int es_strays_answer(struct es_received *in)
 	u32 count =
 		es_strays_begin(packet, ntohs(in->h.packet_len), in->h.kind == ES_HANDOVER_STRAYS6, &in->pkt);
 	u64 here = 0;
+	int service;
 
 	if (!count)
 		goto malformed;
-	if (es_service_of(in->version, &in->pkt) < 0) {
+	service = es_service_of(in->version, &in->pkt);
+	if (service < 0) {
 		es_count(in->node, ES_COUNT_handover_wrong_target);
 		return NF_DROP;
 	}
+	in->service = (u32)service;
 	for (u32 i = 0; i < count; i++) {
 		if (es_strays_question(packet, i, &in->pkt, &in->view.seg))
 			goto malformed;
@@ -289,6 +297,17 @@ static unsigned int es_strays_answer(struct es_received *in)
 malformed:
 	es_count(in->node, ES_COUNT_handover_malformed);
 	return NF_DROP;
+}
+
+/*
+ * May another node be given a request that is to stay? A node that has left in order takes nothing from
+ * others, but goes on with what it has.
+ */
+static u8 es_handover_is_ceded(const struct es_received *in)
+{
+	return in->view.socket == ES_SOCKET_ESTABLISHED && es_socket_is_tcp(in->found.sk) &&
+	       es_lease_is_over(READ_ONCE(in->node->state->lease_ns), ktime_get_ns()) &&
+	       es_socket_is_ceded(in->node, &in->version->config, in->service, in->flow_hash, in->found.sk);
 }
 
 /* The packet in the message: read it, look for its socket, decide. */
@@ -331,6 +350,10 @@ static unsigned int es_handover_received(struct es_received *in)
 	es_handover_view_socket(in);
 	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)
 		es_leave_begin(in);
+	v->ceded = v->kind == ES_HANDOVER_STAY && es_handover_is_ceded(in);
+	if ((in->h.request_flags & ES_REQUEST_F_TELL) &&
+	    (v->kind == ES_HANDOVER_REQUEST || v->kind == ES_HANDOVER_STAY))
+		es_download_asked(in->node, in->skb, &in->h, &in->pkt, in->flow_hash, v->seg.len);
 	es_decide_handover(v, &verdict);
 	es_plan_handover(v, &verdict, ES_WAY_PACKET, &in->plan);
 	failed = es_handover_carry_out(in);

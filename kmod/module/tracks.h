@@ -11,7 +11,10 @@
  * when the socket is made (behind routing and firewall). It names its socket by address and never looks into
  * it: es_tracks_find() compares the address of a socket that the caller holds. An address that was given to
  * another socket of the same flow meanwhile cannot be taken for it: every socket of a service's flow is made
- * by es_rebuild(), whose es_tracks_built() takes the address off all older notes of the flow.
+ * by es_rebuild(), whose es_tracks_built() takes the address off all older notes of the flow. But for those
+ * of the daemon, by which it goes on with a lost node's response (inspector/resume/): one that gets the
+ * address of a socket of its flow that has ended in the last seconds is taken for that one, and may be broken
+ * off.
  *
  * Bounded: ES_NOTE_WAYS in each of ES_NOTE_BUCKETS; a full bucket loses the oldest, whose connection is then
  * pinned. A sweep removes notes of connections that are over. All of a flow's notes are in one bucket, under
@@ -40,6 +43,7 @@
  * @seq: of its first request's first byte; @at_ns: when that was decided
  * @source: the node that inspected the request; @is_built: the socket was made; @is_seen: and a packet on it
  * was looked at, as es_track_create() does where each request is inspected
+ * @is_forgotten: its connection had none any more when it was looked at
  * @is_end: the packet that makes it had a FIN, and no more (es_rebuild_split())
  * @handover: the id of the program's handover that it is about (kmod/core/program.h), 0 if of none;
  * @handover_source, @handover_ns: from which node, and when; @is_cancelled: it was called off, and makes no
@@ -59,6 +63,7 @@ struct es_note {
 	u8 is_cancelled;
 	u8 is_built;
 	u8 is_seen;
+	u8 is_forgotten;
 	u8 is_end;
 	u8 is_acknowledged; /* even without an answer, the client does not repeat its request any more */
 	struct es_track track;

@@ -2,6 +2,7 @@
 /*
  * Makes the view of a packet from the tables and sockets of this node. Decides nothing.
  */
+#include "kept.h"
 #include "view.h"
 
 static void es_syn_note(const struct es_node *node, const struct es_config *cfg, const struct es_view *v,
@@ -75,6 +76,7 @@ void es_view_complete(const struct es_node *node, const struct es_version *versi
 {
 	const struct es_config *cfg = &version->config;
 	const struct es_state *state = node->state;
+	struct es_kept_slot *kept;
 
 	es_view_begin(v, cfg, pkt);
 	if (es_view_opens(v)) {
@@ -87,6 +89,11 @@ void es_view_complete(const struct es_node *node, const struct es_version *versi
 		es_view_ring(v, &version->ring, READ_ONCE(state->attached));
 		if (cfg->leased && es_view_is_overheard(v))
 			es_view_overhear(node, cfg, v, now_ns);
+	}
+	if (es_view_may_be_kept(v, READ_ONCE(state->asked_until_s), now_ns)) {
+		kept = es_kept_slot(node, v->flow_hash);
+		if (kept)
+			es_view_kept_says(v, kept);
 	}
 	if (!es_view_concerns(v))
 		return;
@@ -118,6 +125,7 @@ struct es_note *es_track_create(struct es_node *node, struct es_note_bucket *buc
 		if (!note)
 			return NULL;
 		es_track_begin_unknown(&note->track);
+		note->is_forgotten = 1;
 		note->source = ES_NODE_NONE;
 	}
 	es_tracks_built(bucket, note, sk);

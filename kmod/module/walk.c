@@ -5,6 +5,7 @@
 #include <linux/sched.h>
 #include <net/inet_hashtables.h>
 
+#include "kept.h"
 #include "other.h"
 #include "settled.h"
 #include "socket.h"
@@ -246,7 +247,8 @@ static int es_walk_unproven(struct es_node *node, const struct es_version *versi
 
 	unsigned int count = batch->count;
 
-	if (!es_socket_is_unproven(walked->sk))
+	if (!es_socket_is_unproven(walked->sk) &&
+	    !es_socket_is_ceded(node, &version->config, (u32)walked->service, walked->flow_hash, walked->sk))
 		return 0;
 	es_abort_batch_add(batch, walked->sk);
 	if (batch->count == count)

@@ -26,8 +26,9 @@ unsigned int es_walk_flows(struct es_node *node, unsigned long at[2], struct es_
 			   unsigned int room);
 
 /*
- * es_walk_end_unproven() - end what is unproven, while the lease is over. The kernel tells the client with a
- * RST, which es_reply_hook() drops, but for clients whose request was acknowledged here. Returns how many.
+ * es_walk_end_unproven() - end what is unproven or ceded, while the lease is over. The kernel tells the
+ * client with a RST, which es_reply_hook() drops, but for clients whose request was acknowledged here.
+ * Returns how many.
  */
 unsigned int es_walk_end_unproven(struct es_node *node);
 

@@ -421,7 +421,7 @@ def _survives(leased):
     leased.service(SERVICE_INDEX[EACH], survives=0)
 
 
-@pytest.mark.bpf("the others know nothing of other nodes' idle connections")
+@pytest.mark.no_netfilter("it knows nothing of other nodes' idle connections")
 class TestKept:
     """A connection of which another node has told that it is idle (kmod/core/kept.h)."""
 

@@ -17,8 +17,8 @@ from earshotlab import netns
 from module_control import FLOW, PAGE, RING_PART, abi, opened, params, refused
 from packets import tables_module
 from packets.tables_module import (ATTR_CONFIG, ATTR_FLOW, ATTR_PARAMS, ATTR_RING0, CMD_ATTACH, CMD_CONFIGURE,
-                                   CMD_CONNECTION, CMD_COUNTERS, CMD_GET, CMD_NEW, CMD_REMOVE, DECISIONS, IOC_TABLE,
-                                   RESPONSES, STATE, TABLES, Control, attribute)
+                                   CMD_CONNECTION, CMD_COUNTERS, CMD_GET, CMD_NEW, CMD_REMOVE, DECISIONS, DOWNLOADS,
+                                   IOC_TABLE, KEPT_BYTES, KEPT_SLOTS, KEPTS, RESPONSES, STATE, TABLES, Control, attribute)
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 SYNS_BYTES = 262144 * 16  # ES_SYNS of them
@@ -141,7 +141,7 @@ def test_memory_is_charged(namespace, tmp_path):
 
 def test_consumer_may_write_its_own_page_only(control, namespace):
     control.ask(CMD_NEW, params(control))
-    for table in (0, RESPONSES):
+    for table in (0, RESPONSES, DOWNLOADS):
         fd = netns.in_namespace(namespace, opened, table)
         try:
             mmap.mmap(fd, PAGE).close()
@@ -153,17 +153,18 @@ def test_consumer_may_write_its_own_page_only(control, namespace):
             refused(errno.EBUSY, fcntl.ioctl, fd, IOC_TABLE, STATE)
         finally:
             os.close(fd)
-    fd = netns.in_namespace(namespace, opened, DECISIONS)
-    with pytest.raises(OSError):
-        mmap.mmap(fd, 1024 * 64 + PAGE)
-    os.close(fd)
+    for table, size in ((DECISIONS, 1024 * 64), (KEPTS, KEPT_SLOTS * KEPT_BYTES)):
+        fd = netns.in_namespace(namespace, opened, table)
+        with pytest.raises(OSError):
+            mmap.mmap(fd, size + PAGE)
+        os.close(fd)
     refused(errno.EINVAL, netns.in_namespace, namespace, opened, TABLES)
     refused(errno.ENOENT, netns.in_namespace, namespace, opened, 1)  # there is one worker
 
 
 def test_memory_outlives_its_node(control, namespace):
     control.ask(CMD_NEW, params(control))
-    fds = [netns.in_namespace(namespace, opened, table) for table in (0, STATE, DECISIONS)]
+    fds = [netns.in_namespace(namespace, opened, table) for table in (0, STATE, DECISIONS, KEPTS, DOWNLOADS)]
     maps = [mmap.mmap(fd, PAGE) for fd in fds]
     control.ask(CMD_REMOVE)
     for m in maps:

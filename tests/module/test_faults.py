@@ -17,7 +17,7 @@ from earshotlab import Lab, netns, server, wait_for
 from module_control import FLOW, opened, params, refused
 from packets.tables_module import (ATTR_CONFIG, ATTR_RING0, CMD_ATTACH, CMD_CONFIGURATION, CMD_CONFIGURE, CMD_CONNECTION,
                                    CMD_CONNECTIONS, CMD_COUNTERS, CMD_END_UNPROVEN, CMD_FLOWS, CMD_GET, CMD_NEW,
-                                   CMD_REMOVE, DUMP, RING_PARTS, STATE, Control, attribute)
+                                   CMD_REMOVE, DOWNLOADS, DUMP, KEPTS, RING_PARTS, STATE, Control, attribute)
 from web import raw
 
 CMD_LOADS = 7
@@ -88,6 +88,9 @@ def test_commands(control, namespace):
     assert sweep(lambda: control.ask(CMD_LOADS)) == 2
     sweep(lambda: control.ask(CMD_ATTACH))
     assert sweep(lambda: os.close(netns.in_namespace(namespace, opened, STATE))) == 1
+    # The first time, each of these is made.
+    assert sweep(lambda: os.close(netns.in_namespace(namespace, opened, KEPTS))) == 4
+    assert sweep(lambda: os.close(netns.in_namespace(namespace, opened, DOWNLOADS))) == 5
     # New queues for the same node: it stays whole with the ones that it had.
     assert sweep(lambda: control.ask(CMD_NEW, new)) >= 2
     assert control.ask(CMD_COUNTERS)

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """earshot.ko on Debian 12's own kernel: its life, packets by the packet suite, and a cluster of both datapaths."""
 import contextlib
+import os
+import socket
 
-from cluster import programs
+from cluster import crash, programs
+from earshotlab import server
 from earshotvm import cluster
 from earshotvm.cluster import Lab, topology, wait_for
 from earshotvm.machine import PYTHON, SLUB_DEBUG
 from earshotvm.modules import OLD, module_of
 from job import PYTEST, run
-from serving import on_one_connection
+from serving import TIMEOUT_S, on_one_connection
 from sizes import FULL, size
+from web import raw
 
 # Of tests/datapath, each feature of the module once, of IPv6 what it alone has, in some minutes; in full runs all of it. What its
 # headers decide as they do for BPF, tests/unit and the same files have with that.
@@ -21,12 +25,16 @@ PACKETS = "." if FULL else """
     test_doubt.py::TestNotHeard::test_refused test_serving.py::test_redirected
     test_later_requests.py::TestStay test_later_requests.py::TestMove test_later_requests.py::TestResponse::test_complete
     test_half_close.py::TestPacketFilter test_time_wait.py test_resets.py::test_told_again test_resets.py::test_reset_by_the_stack
-    test_strays.py::test_nobodys test_strays.py::TestAsked test_strays_many.py::test_answers test_other.py
+    test_strays.py::test_nobodys test_strays.py::TestAsked test_strays.py::TestKept test_strays_many.py::test_answers
+    test_ceded.py::test_idle test_ceded.py::test_the_server_ends_it test_ceded.py::test_in_the_middle_of_a_response
+    test_ceded.py::TestAsked test_ceded.py::test_end test_other.py
     test_ring_change.py::TestSlot::test_request
     test_lease.py::TestGoesOn test_lease_unproven.py::TestEnd test_load.py::TestActive
     test_connection.py test_program.py::test_handover test_program.py::test_there_and_back
     test_program_refused.py::test_lost_messages
     """
+DOWNLOAD, DOWNLOAD_S = "1m", 1_000_000_000
+TOKEN_MS = 5000  # of corosync: a machine may stand still for a second
 ONCE = "" if FULL else '--each-value -k "not v6 or test_v6"'
 
 
@@ -108,3 +116,90 @@ def test_mixed_cluster(kernel):
                 served_by_each(lab, vms["n3"], vip)
             start_programs(lab, vms, stack)
             hand_over(lab, vms)
+
+
+def asked(connections):
+    """{socket: who answers}: each client sends its next request, all at once."""
+    for sock in connections:
+        sock.settimeout(TIMEOUT_S)
+        sock.sendall(raw.head("/1k"))
+    return {sock: raw.receive(sock).node for sock in connections}
+
+
+def is_member(lab):
+    """n3, as n1 sees it."""
+    return next(node for node in lab.status("n1")["nodes"] if node["name"] == "n3")["state"] == "up"
+
+
+def idle(lab, vm, count):
+    """Connections that n3 has, between two requests; other nodes know each of them."""
+    cluster.wait_for(lambda: is_member(lab), "n3 is a member", TIMEOUT_S)
+    found = []
+    while len(found) < count:
+        sock, node = next(iter(crash.idle(lab, 1, None).items()))
+        if node == "n3":
+            found.append(sock)
+        else:
+            sock.close()
+    told = {sock.getsockname()[1] for sock in found}
+    cluster.wait_for(lambda: told <= {flow["port"] for name in ("n1", "n2") for flow in lab.node(name).ask(
+        {"command": "flows", "limit": 1000})["kept"]["flows"] if flow["node"] == "n3"},
+                     "nodes that know the idle connections of n3", TIMEOUT_S, lambda: vm.ask("flows")["kept"])
+    return found
+
+
+def same_everywhere(lab, vm):
+    """The file has the same strong validator on all nodes: nginx makes it of time and size."""
+    os.utime(os.path.join(lab.docroot, DOWNLOAD), (DOWNLOAD_S, DOWNLOAD_S))
+    vm.exec(["touch", "-d", f"@{DOWNLOAD_S}", f"{cluster.DIRECTORY}/docroot/{DOWNLOAD}"])
+
+
+def download(lab, vm):
+    """(socket, what has come of the body): a client in the middle of a response of n3, which one other node knows."""
+    while True:
+        sock = raw.connect(lab.client, timeout=TIMEOUT_S, before=lambda s: s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536))
+        sock.sendall(raw.head(f"/{DOWNLOAD}"))
+        response = raw.receive(sock, body=False)
+        if response.node == "n3":
+            break
+        sock.close()
+    cluster.wait_for(lambda: vm.ask("flows")["downloads"]["own"] == 1 and sum(
+        lab.node(name).ask({"command": "flows"})["downloads"]["total"] for name in ("n1", "n2")) == 1, "a node that knows it", TIMEOUT_S)
+    return sock, bytearray(response.text)
+
+
+def test_survive(kernel):
+    """Idle connections of a machine with the module, beside two nodes with BPF: while it is cut off from these they stand still
+    there, and go on at the others; and so they do, and its download, when it has lost its power. Its clients notice nothing."""
+    old = kernel(OLD)
+    with Lab(nodes=3, policy="wrr", membership="corosync", token=TOKEN_MS, transport="udpu", datapath="auto",
+             settings={"service.inspect": "every", "service.survive": 1, "service.resume": "on"}, autostart=[]) as lab:
+        for node in ("n1", "n2"):
+            lab.start(node, "nginx")
+            lab.start(node, "earshotd")
+        with cluster.nodes(lab, {"n3": old}, insmod={"n3": [module_of(old)]}) as vms:
+            lab.wait_serving()
+            assert vms["n3"].ask("status")["datapath"]["type"] == "module" and lab.status("n1")["datapath"]["type"] == "bpf"
+            same_everywhere(lab, vms["n3"])
+            connections = idle(lab, vms["n3"], 12)
+            lab.cut("n3", "cluster")
+            cluster.wait_for(lambda: not is_member(lab), "n3 is none", TIMEOUT_S)
+            before = vms["n3"].counters()["drop_silent"]
+            assert set(asked(connections[:6]).values()) <= {"n1", "n2"}
+            assert vms["n3"].counters()["drop_silent"] > before  # it has heard them, too
+            # One that nobody has asked about is not given up: it waits until its node is back.
+            lab.mend("n3", "cluster")
+            assert set(asked(connections).values()) <= {"n1", "n2", "n3"}
+            for sock in connections:
+                sock.close()
+            connections = idle(lab, vms["n3"], 6)
+            sock, body = download(lab, vms["n3"])
+            vms["n3"].kill()
+            while len(body) < server.FILES[DOWNLOAD]:
+                piece = sock.recv(1 << 16)
+                assert piece, f"the body ended after {len(body)} bytes"
+                body += piece
+            assert body == server.file_content(DOWNLOAD, server.FILES[DOWNLOAD])
+            cluster.wait_for(lambda: not is_member(lab), "n3 is gone", TIMEOUT_S)
+            for _ in range(2):
+                assert set(asked([*connections, sock]).values()) <= {"n1", "n2"}

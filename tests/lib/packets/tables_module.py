@@ -18,8 +18,9 @@ CMD_FLOWS, CMD_CONNECTIONS, CMD_END_UNPROVEN, CMD_CONFIGURATION, CMD_CONNECTION 
 ATTR_ABI, ATTR_PARAMS, ATTR_CONFIG, ATTR_RING0, ATTR_ENTRIES, ATTR_COUNT, ATTR_FLOW = 1, 3, 5, 6, 12, 13, 14
 RING_PARTS = 4
 IOC_TABLE = 0x6553
-STATE, DECISIONS, RESPONSES, TABLES = 8, 9, 10, 11
+STATE, DECISIONS, RESPONSES, KEPTS, DOWNLOADS, TABLES = 8, 9, 10, 11, 12, 13
 ENTRY_BYTES = 32  # struct es_connection_entry
+KEPT_SLOTS, KEPT_BYTES = 262144, 16  # struct es_kept_slot
 
 
 def _attributes(data):
@@ -86,22 +87,32 @@ class Driver:
     def __init__(self, node, sizes):
         self._control = netns.in_namespace(node.namespace, Control)
         self._sizes = sizes
-        self.memory = netns.in_namespace(node.namespace, self._map, sizes["es_states"])
+        self._namespace = node.namespace
+        self.memory = netns.in_namespace(node.namespace, self._map, STATE, sizes["es_states"])
+        self._kepts = None
 
     @staticmethod
-    def _map(size):
+    def _map(table, size):
         fd = os.open("/dev/earshot", os.O_RDWR | os.O_CLOEXEC)
         try:
-            fcntl.ioctl(fd, IOC_TABLE, STATE)
+            fcntl.ioctl(fd, IOC_TABLE, table)
             return mmap.mmap(fd, size)
         finally:
             os.close(fd)
+
+    def _kept_slot(self, slot):
+        """Where it is. Mapped only by who asks: that a table was asked for means something to the module."""
+        if not self._kepts:
+            self._kepts = netns.in_namespace(self._namespace, self._map, KEPTS, KEPT_SLOTS * KEPT_BYTES)
+        return slice(slot * KEPT_BYTES, (slot + 1) * KEPT_BYTES)
 
     def settle(self):
         """Whatever has come was dealt with at once."""
 
     def close(self):
         self.memory.close()
+        if self._kepts:
+            self._kepts.close()
         self._control.close()
 
     def _read(self):
@@ -111,11 +122,18 @@ class Driver:
         assert all(len(found[name]) == self._sizes[name] for name in found)
         return found
 
-    def get(self, name, _slot, _size):
+    def get(self, name, slot, _size):
         """There is one version, whatever the slot: configuration and ring are replaced together."""
+        if name == "es_kepts":
+            at = self._kept_slot(slot)
+            return self._kepts[at]
         return self._read()[name]
 
-    def put(self, name, _slot, value):
+    def put(self, name, slot, value):
+        if name == "es_kepts":
+            at = self._kept_slot(slot)
+            self._kepts[at] = bytes(value)
+            return
         version = self._read()
         version[name] = bytes(value)
         part = len(version["es_rings"]) // RING_PARTS
