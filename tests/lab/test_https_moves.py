@@ -118,8 +118,9 @@ def test_where(lab, how, moves):
 
 
 def test_back(lab, how, moves):
-    """To and fro: the socket that a node has given away is gone before its connection comes back, without the kernel's grace period."""
-    seen = []
+    """To and fro: the socket that a node has given away is gone before its connection comes back, without the kernel's grace period. With
+    netfilter, no oftener than a connection may come to a node there."""
+    seen, times = [], 12 if lab.options["datapath"] == "netfilter" else 40
 
     def refused():
         return sum(lab.counters(node)["connection_refused"] for node in lab.net.nodes)
@@ -128,11 +129,11 @@ def test_back(lab, how, moves):
         before = refused()
         sock, reader = cluster.connect(lab, how)
         with sock:
-            for number in range(40):
+            for number in range(times):
                 sock.sendall(raw.head(f"/len/{number}", X_To=["n1", "n2"][number % 2]))
                 reader.response(f"/len/{number}")
         seen.append(refused() - before)
-        return seen[-1] < 5  # some, where the machine is slow
+        return seen[-1] < times / 8  # some, where the machine is slow
 
     wait_for(went_to_and_fro, "a connection that is not refused where it comes from", seen=lambda: seen)
 
@@ -440,8 +441,8 @@ def test_bad_reload(lab):
 
 def test_worker_dies(lab, how):
     """Who is on a worker that is killed is cut off; nobody else is, and another worker takes its place."""
+    wait_for(lambda: len(cluster.workers(lab, "n1")) == 2, "no worker of a generation before", seen=lambda: cluster.workers(lab, "n1"))
     before = cluster.workers(lab, "n1")
-    assert len(before) >= 2
     os.kill(before[0], signal.SIGKILL)
     wait_for(lambda: len(cluster.workers(lab, "n1")) == len(before) and cluster.workers(lab, "n1") != before, "another worker")
     for number in range(20):
@@ -544,7 +545,8 @@ def test_fewer_workers(lab, how):
             change("workers = 2", "workers = 1")
         finally:
             for pid in frozen:
-                os.kill(pid, signal.SIGCONT)
+                with contextlib.suppress(ProcessLookupError):  # one of a generation before was about to end
+                    os.kill(pid, signal.SIGCONT)
         for result in results:
             result.result()
 
