@@ -21,9 +21,8 @@
  * - urgent data: it cannot follow in its order, so the client gets a RST.
  * - any of these, and the target promises not to make it, or is this node: our socket has it when it is given
  *   back; here, all is read after the grace period.
- * - any of these between that look and the end, a few instructions later: its bytes are lost, so the client
- *   gets a RST (es_program_socket_missed()). A CPU would have to work on one packet all the time from before
- *   the freeze, and its client to have sent more while it waited for an answer.
+ * - any of these between that look and the end, which follows at once: its bytes are lost, so the client gets
+ *   a RST (es_program_socket_missed()). A CPU would have to work on one packet since before the freeze.
  */
 #include <errno.h>
 #include <netinet/in.h>
